@@ -33,7 +33,7 @@ class Context:
     *values*: which values are reconstructed from a trace that has only addresses, see `session.past.choice`: "on",
     "registers" without memory, "off".
 
-    *rtos*: which operating system has tasks, see `session.tasks.systems.system_of`: "auto", "off", a name, a file.
+    *rtos*: which operating system has tasks, see `session.tasks.task_system.system_of`: "auto", "off", a name, a file.
 
     *runs*: a number that changes whenever the debugger resumes the program, None if unknown. It prevents repeated
     read-outs of a halted program's trace.

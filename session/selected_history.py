@@ -34,7 +34,7 @@ class SelectedHistory(NamedTuple):
     lines    lines for the user that were not reported before, e.g. of a failed read-out, or of a different program
     overwritten  older trace was overwritten: something that the history lacks may have happened before it
     values   which values are reconstructed, see `session.past.choice`
-    rtos     which operating system has tasks, see `session.tasks.systems.system_of`
+    rtos     which operating system has tasks, see `session.tasks.task_system.system_of`
     """
 
     history: History

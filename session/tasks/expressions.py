@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.expressions.syntax import BadExpression, ExpressionNode
 from rvtrace_gdb.decode.expressions.types import Array, Pointer, size_of, stripped
 from rvtrace_gdb.decode.expressions.values import TypedValue, content_of, scalar_of
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.tasks.systems import Expressions
+from rvtrace_gdb.session.tasks.task_system import Expressions
 from rvtrace_gdb.support.text import printable
 
 _LONGEST_NAME = 64
@@ -33,7 +33,7 @@ class TaskExpressions:
 
     def number(self, expressions: Expressions, moment: ExpressionMoment, names: Mapping[str, int]) -> int | None:
         """Return a number, or the address that a pointer has; None: it is not known. Raises NotInProgram."""
-        value = self._value(expressions, moment, names)
+        value = self._evaluated(expressions, moment, names)
         if value is None:
             return None
         if isinstance(stripped(value.type), Array):
@@ -47,7 +47,7 @@ class TaskExpressions:
         """Return a text: that in an array of characters, or where a pointer points; None: it is not known. Raises
         NotInProgram.
         """
-        value = self._value(expressions, moment, names)
+        value = self._evaluated(expressions, moment, names)
         if value is None:
             return None
         content: Sequence[int | None]
@@ -60,7 +60,9 @@ class TaskExpressions:
             content = content_of(value, moment)[: max(size_of(value.type), 1)]
         return _text_of(content)
 
-    def _value(self, expressions: Expressions, moment: ExpressionMoment, names: Mapping[str, int]) -> TypedValue | None:
+    def _evaluated(
+        self, expressions: Expressions, moment: ExpressionMoment, names: Mapping[str, int]
+    ) -> TypedValue | None:
         """Return the value of the first expression that means something; None: it is not known."""
         if expressions in self._refused:
             raise self._refused[expressions]
@@ -68,7 +70,7 @@ class TaskExpressions:
         problem: BadExpression | None = None
         for expression in expressions if chosen is None else (chosen,):
             try:
-                found = self._evaluator.value(self._node(expression, names), moment)
+                found = self._evaluator.value(self._parsed_expression(expression, names), moment)
             except UnknownValue:
                 found = None
             except BadExpression as error:
@@ -81,7 +83,7 @@ class TaskExpressions:
             self._refused[expressions] = refused
         raise refused
 
-    def _node(self, expression: str, names: Mapping[str, int]) -> ExpressionNode:
+    def _parsed_expression(self, expression: str, names: Mapping[str, int]) -> ExpressionNode:
         text = expression
         for name, number in names.items():
             text = text.replace(f"{{{name}}}", str(number) if number < 10 else f"{number:#x}")

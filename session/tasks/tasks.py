@@ -5,8 +5,8 @@ from typing import NamedTuple
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.choice import PastSource, past_of
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history
-from rvtrace_gdb.session.tasks.known_turns import TurnFinder
-from rvtrace_gdb.session.tasks.systems import shipped_systems, system_of
+from rvtrace_gdb.session.tasks.task_system import shipped_systems, system_of
+from rvtrace_gdb.session.tasks.turn_finder import TurnFinder
 from rvtrace_gdb.session.tasks.turns import TaskTurns
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -22,10 +22,10 @@ class NoTasks(NoTrace):
         )
 
 
-class _Turns(NamedTuple):
+class _FoundTurns(NamedTuple):
     """The turns of a history, by what the user set of systems and of what is reconstructed."""
 
-    found: dict[tuple[str, str], TaskTurns]
+    by_settings: dict[tuple[str, str], TaskTurns]
 
 
 def tasks_of(session: PastSource, selected: SelectedHistory, progress: Progress = silent) -> TaskTurns:
@@ -33,7 +33,7 @@ def tasks_of(session: PastSource, selected: SelectedHistory, progress: Progress 
 
     Raises NoTasks, BadTaskSystem, and what *progress* raises.
     """
-    kept = session.cached(_Turns, selected.history, lambda: _Turns({})).found
+    kept = session.cached(_FoundTurns, selected.history, lambda: _FoundTurns({})).by_settings
     key = selected.rtos, selected.values
     if key not in kept:
         image = selected.program.base

@@ -25,7 +25,7 @@ class TaskSource(Enum):
     UNKNOWN = "not known"
 
 
-class Task(NamedTuple):
+class RtosTask(NamedTuple):
     """A task. Several may have one name.
 
     address  of its control block in memory, None: that is not known
@@ -51,7 +51,7 @@ class Task(NamedTuple):
         return f"task on stack {self.stack}" if self.stack is not None else f"task {self.id}"
 
 
-class Turn(NamedTuple):
+class TaskTurn(NamedTuple):
     """Positions *begin* to *end* - 1 of a history, in which a task runs: its index in the tasks, None: none does, or it
     is not known which (`source`). *stack*: the number of the call stack at its end.
     """
@@ -70,20 +70,22 @@ class TaskTurns:
     problems  lines: what is not known, and why
     """
 
-    def __init__(self, system: str, tasks: Sequence[Task], turns: Sequence[Turn], problems: Sequence[str] = ()) -> None:
+    def __init__(
+        self, system: str, tasks: Sequence[RtosTask], turns: Sequence[TaskTurn], problems: Sequence[str] = ()
+    ) -> None:
         self.system, self.tasks, self.turns, self.problems = system, tasks, turns, problems
         self._begins = [turn.begin for turn in turns]
 
-    def turn_at(self, position: int) -> Turn:
+    def turn_at(self, position: int) -> TaskTurn:
         """Return the turn that a position is in."""
         return self.turns[max(bisect_right(self._begins, position) - 1, 0)]
 
-    def task_at(self, position: int) -> Task | None:
+    def task_at(self, position: int) -> RtosTask | None:
         """Return the task that runs at a position; None: none, or it is not known which."""
         task = self.turn_at(position).task
         return None if task is None else self.tasks[task]
 
-    def turns_between(self, part: range) -> Iterator[Turn]:
+    def turns_between(self, part: range) -> Iterator[TaskTurn]:
         """Yield the turns of a part of the history, cut where it begins and ends."""
         first = max(bisect_right(self._begins, part.start) - 1, 0)
         for number in range(first, len(self.turns)):
@@ -104,7 +106,7 @@ class TaskTurns:
                 found.append(range(turn.begin, turn.end))
         return found
 
-    def named(self, text: str) -> list[int]:
+    def tasks_named(self, text: str) -> list[int]:
         """Return the indices of the tasks that a text means: a name, which may have `*` and `?`; the number that the
         system gave a task; the address of its control block (0x...). Raises BadQuery: there is none.
         """
@@ -119,7 +121,7 @@ class TaskTurns:
         return ", ".join(dict.fromkeys(task.label for task in self.tasks))
 
 
-def _means(text: str, task: Task) -> bool:
+def _means(text: str, task: RtosTask) -> bool:
     try:
         number = int(text, 0)
     except ValueError:

@@ -15,8 +15,8 @@ from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.questions.moment import PastMoment
 from rvtrace_gdb.session.tasks.expressions import NotInProgram, TaskExpressions
 from rvtrace_gdb.session.tasks.switches import ends_in, gap_borders
-from rvtrace_gdb.session.tasks.systems import Expressions, TaskSystem, functions_named
-from rvtrace_gdb.session.tasks.turns import Task, TaskSource, TaskTurns, Turn
+from rvtrace_gdb.session.tasks.task_system import Expressions, TaskSystem, functions_named
+from rvtrace_gdb.session.tasks.turns import RtosTask, TaskSource, TaskTurn, TaskTurns
 from rvtrace_gdb.support.errors import Progress
 
 _STEP = 1 << 6
@@ -35,7 +35,7 @@ class TaskKey(NamedTuple):
     stack: int | None = None
 
 
-class _Known(NamedTuple):
+class _RunningTask(NamedTuple):
     """What is known of who runs in a part of the history between two switches. *task*: None: none does, or it is not
     known.
     """
@@ -71,17 +71,17 @@ class TurnFinder:
         if self._past is not None:
             self._past.prepare(self._progress)
         self._creations = self._ends(self._system.creations)
-        begins = self._begins()
-        known = [self._known(begin, end, number, len(begins)) for number, (begin, end) in
+        begins = self._turn_begins()
+        parts = [self._running_task(begin, end, number, len(begins)) for number, (begin, end) in
                  enumerate(pairwise([*begins, len(self._history)]))]  # fmt: skip
-        known = _by_stacks(self._without_task_before_start(known), named=self._sees_all_stacks())
-        return self._numbered(_without_single_stacks(_merged(known)))
+        parts = _by_stacks(self._without_task_before_start(parts), named=self._sees_all_stacks())
+        return self._numbered(_without_single_stacks(_with_turns_merged(parts)))
 
     def _ends(self, functions: Sequence[str]) -> list[int]:
         """Return where functions with some names have ended."""
         return ends_in(self._calls, self._image, functions_named(self._image, functions), self._progress)
 
-    def _begins(self) -> list[int]:
+    def _turn_begins(self) -> list[int]:
         """Return where another task may begin to run."""
         ends = self._ends((*self._system.switches, *self._system.starts))
         borders = gap_borders(self._history.gap_positions, len(self._history))
@@ -89,24 +89,24 @@ class TurnFinder:
 
     # -- who runs
 
-    def _known(self, begin: int, end: int, number: int, count: int) -> _Known:
+    def _running_task(self, begin: int, end: int, number: int, count: int) -> _RunningTask:
         if not number % _STEP:
             self._progress("finding tasks (switches)", number, count)
         stack = next((frame.stack for frame in self._frames.frames(end - 1)), _NO_STACK)
         if self._past is None:
-            return _Known(begin, None, TaskSource.UNKNOWN, stack)
+            return _RunningTask(begin, None, TaskSource.UNKNOWN, stack)
         moment = PastMoment(self._past, begin, self._expressions.pc)
         if self._is_inactive(moment):
-            return _Known(begin, None, TaskSource.NONE, stack)
-        address = self._number(self._system.current, moment, {"hart": self._hart})
+            return _RunningTask(begin, None, TaskSource.NONE, stack)
+        address = self._number_value(self._system.current, moment, {"hart": self._hart})
         if not address:
-            return _Known(begin, None, TaskSource.UNKNOWN if address is None else TaskSource.NONE, stack)
-        return _Known(begin, self._task(address, moment), TaskSource.MEMORY, stack)
+            return _RunningTask(begin, None, TaskSource.UNKNOWN if address is None else TaskSource.NONE, stack)
+        return _RunningTask(begin, self._task(address, moment), TaskSource.MEMORY, stack)
 
     def _is_inactive(self, moment: PastMoment) -> bool:
         if not self._system.active:
             return False
-        return self._number(self._system.active, moment, {"hart": self._hart}) == 0
+        return self._number_value(self._system.active, moment, {"hart": self._hart}) == 0
 
     def _task(self, address: int, moment: PastMoment) -> TaskKey:
         """Return what tells the task at an address, which is read again when tasks have been made since."""
@@ -122,8 +122,8 @@ class TurnFinder:
 
     def _named_task(self, address: int, moment: PastMoment, life: int) -> TaskKey:
         names = {"task": address, "hart": self._hart}
-        name = self._text(self._system.fields["name"], moment, names)
-        number = self._number(self._system.fields.get("id", ()), moment, names)
+        name = self._text_value(self._system.fields["name"], moment, names)
+        number = self._number_value(self._system.fields.get("id", ()), moment, names)
         return TaskKey(address, name, number, 0 if name is not None else life)
 
     def _lives_to_the_end(self, position: int, life: int) -> bool:
@@ -133,7 +133,7 @@ class TurnFinder:
         gaps = self._history.gap_positions
         return self._has_creations and life == len(self._creations) and (not gaps or gaps[-1] < position)
 
-    def _number(self, expressions: Expressions, moment: PastMoment, names: dict[str, int]) -> int | None:
+    def _number_value(self, expressions: Expressions, moment: PastMoment, names: dict[str, int]) -> int | None:
         if not expressions:
             return None
         try:
@@ -142,7 +142,7 @@ class TurnFinder:
             self._note_missing(expressions, str(error))
             return None
 
-    def _text(self, expressions: Expressions, moment: PastMoment, names: dict[str, int]) -> str | None:
+    def _text_value(self, expressions: Expressions, moment: PastMoment, names: dict[str, int]) -> str | None:
         try:
             return self._expressions.text(expressions, moment, names)
         except NotInProgram as error:
@@ -154,9 +154,9 @@ class TurnFinder:
             what = "which task runs" if expressions == self._system.current else "the names of tasks"
             self._missing[what] = f"{what} cannot be read from this program: {problem}"
 
-    def _without_task_before_start(self, known: Sequence[_Known]) -> list[_Known]:
+    def _without_task_before_start(self, parts: Sequence[_RunningTask]) -> list[_RunningTask]:
         """Say of what ran before the first task was started that no task did, up to the gap before it."""
-        found = list(known)
+        found = list(parts)
         for start in self._ends(self._system.starts):
             number = next((at for at, one in enumerate(found) if one.begin == start), 0) - 1
             if number >= 0 and self._history.pc(found[number].begin) != GAP:
@@ -171,33 +171,33 @@ class TurnFinder:
 
     # -- the result
 
-    def _numbered(self, known: Sequence[_Known]) -> TaskTurns:
+    def _numbered(self, parts: Sequence[_RunningTask]) -> TaskTurns:
         tasks: dict[TaskKey, int] = {}
-        turns: list[Turn] = []
-        for one, end in zip(known, [*(it.begin for it in known[1:]), len(self._history)], strict=True):
+        turns: list[TaskTurn] = []
+        for one, end in zip(parts, [*(it.begin for it in parts[1:]), len(self._history)], strict=True):
             task = None if one.task is None else tasks.setdefault(one.task, len(tasks))
-            turns.append(Turn(one.begin, end, task, one.source, one.stack))
+            turns.append(TaskTurn(one.begin, end, task, one.source, one.stack))
         listed = [self._listed(key) for key in tasks]
         return TaskTurns(self._system.name, listed, turns, [*self.problems, *self._missing.values()])
 
-    def _listed(self, key: TaskKey) -> Task:
+    def _listed(self, key: TaskKey) -> RtosTask:
         name = key.name or ""
         idle = bool(name and self._system.idle and fnmatchcase(name, self._system.idle))
-        return Task(key.address, name, key.id, idle, key.stack)
+        return RtosTask(key.address, name, key.id, idle, key.stack)
 
 
-def _by_stacks(known: Sequence[_Known], *, named: bool) -> list[_Known]:
+def _by_stacks(parts: Sequence[_RunningTask], *, named: bool) -> list[_RunningTask]:
     """Give turns whose task is not known that of other turns on the same call stack, if they agree. *named*: these may
     be known; else call stacks are tasks of their own.
     """
     tasks: dict[int, set[TaskKey | None]] = defaultdict(set)
-    for one in known if named else ():
+    for one in parts if named else ():
         if one.source in (TaskSource.MEMORY, TaskSource.NONE, TaskSource.CONTEXT):
             tasks[one.stack].add(one.task)
-    return [_with_stack(one, tasks.get(one.stack)) for one in known]
+    return [_with_stack(one, tasks.get(one.stack)) for one in parts]
 
 
-def _with_stack(one: _Known, tasks: set[TaskKey | None] | None) -> _Known:
+def _with_stack(one: _RunningTask, tasks: set[TaskKey | None] | None) -> _RunningTask:
     """Return what is known of who runs, if others on its stack are some *tasks*, None: that is not known of any."""
     if one.source is not TaskSource.UNKNOWN or one.stack == _NO_STACK or (tasks is not None and len(tasks) != 1):
         return one
@@ -205,7 +205,7 @@ def _with_stack(one: _Known, tasks: set[TaskKey | None] | None) -> _Known:
     return one if task is None else one._replace(task=task, source=TaskSource.CALLS)
 
 
-def _without_single_stacks(turns: Sequence[_Known]) -> list[_Known]:
+def _without_single_stacks(turns: Sequence[_RunningTask]) -> list[_RunningTask]:
     """Take no call stack for a task that had one turn alone: it may be that of another one, which was lost sight of."""
     times = Counter(one.task for one in turns if one.task is not None and one.task.stack is not None)
     return [
@@ -214,10 +214,10 @@ def _without_single_stacks(turns: Sequence[_Known]) -> list[_Known]:
     ]
 
 
-def _merged(known: Sequence[_Known]) -> list[_Known]:
+def _with_turns_merged(parts: Sequence[_RunningTask]) -> list[_RunningTask]:
     """Put together what follows each other and is of one task: the system looked for another task, and chose none."""
-    found: list[_Known] = []
-    for one in known:
+    found: list[_RunningTask] = []
+    for one in parts:
         if found and _is_same(found[-1], one):
             before = found.pop()
             source = before.source if before.source is one.source else TaskSource.MEMORY
@@ -227,7 +227,7 @@ def _merged(known: Sequence[_Known]) -> list[_Known]:
     return found
 
 
-def _is_same(one: _Known, other: _Known) -> bool:
+def _is_same(one: _RunningTask, other: _RunningTask) -> bool:
     if one.task is not None or other.task is not None:
         return one.task == other.task
     return one.source is other.source and (one.source is TaskSource.NONE or one.stack == other.stack)

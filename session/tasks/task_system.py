@@ -150,61 +150,61 @@ class _SystemFile:
         self._file, self._document = file, document
 
     def system(self) -> TaskSystem:
-        self._check(self._document, "", _KEYS)
-        current = self._table("current", ("task", "active"))
-        task = self._table("task", (*TASK_FIELDS, "idle"))
+        self._check_known_keys(self._document, "", _KEYS)
+        current = self._system_table("current", ("task", "active"))
+        task = self._system_table("task", (*TASK_FIELDS, "idle"))
         idle = typed.text(task.get("idle", ""))
         if idle is None:
-            raise self._error("[task] idle", "must be a text: the names of idle tasks, as in idle = \"IDLE*\"")
-        fields = {key: self._names(task, "[task]", key) for key in TASK_FIELDS if key in task}
+            raise self._bad_system("[task] idle", "must be a text: the names of idle tasks, as in idle = \"IDLE*\"")
+        fields = {key: self._listed_texts(task, "[task]", key) for key in TASK_FIELDS if key in task}
         return TaskSystem(
-            self._text(self._document, "", "name"), self._file,
-            self._needed(self._document, "", "symbols"), self._names(self._document, "", "scope"),
-            self._needed(self._document, "", "switches"), self._names(self._document, "", "starts"),
-            self._names(self._document, "", "creations"),
-            self._needed(current, "[current]", "task"), self._names(current, "[current]", "active"),
-            {**fields, "name": self._needed(task, "[task]", "name")}, idle, tuple(self._lists()),
+            self._one_line(self._document, "", "name"), self._file,
+            self._needed(self._document, "", "symbols"), self._listed_texts(self._document, "", "scope"),
+            self._needed(self._document, "", "switches"), self._listed_texts(self._document, "", "starts"),
+            self._listed_texts(self._document, "", "creations"),
+            self._needed(current, "[current]", "task"), self._listed_texts(current, "[current]", "active"),
+            {**fields, "name": self._needed(task, "[task]", "name")}, idle, tuple(self._task_lists()),
         )  # fmt: skip
 
-    def _lists(self) -> Iterator[TaskList]:
+    def _task_lists(self) -> Iterator[TaskList]:
         tables = typed.list_of(self._document.get("list", []), typed.table)
         if tables is None:
-            raise self._error("list", "must be written [[list]], once for each")
+            raise self._bad_system("list", "must be written [[list]], once for each")
         for table in tables:
-            self._check(table, "[[list]]", ("state", *_LIST_FIELDS))
+            self._check_known_keys(table, "[[list]]", ("state", *_LIST_FIELDS))
             self._needed(table, "[[list]]", "first"), self._needed(table, "[[list]]", "next")
-            found = {key: self._names(table, "[[list]]", key) for key in _LIST_FIELDS if key in table}
-            yield TaskList(self._text(table, "[[list]]", "state"), found)
+            found = {key: self._listed_texts(table, "[[list]]", key) for key in _LIST_FIELDS if key in table}
+            yield TaskList(self._one_line(table, "[[list]]", "state"), found)
 
-    def _table(self, key: str, keys: Sequence[str]) -> Mapping[str, object]:
+    def _system_table(self, key: str, keys: Sequence[str]) -> Mapping[str, object]:
         found = typed.table(self._document.get(key, {}))
         if found is None:
-            raise self._error(f"[{key}]", "must be a table")
-        self._check(found, f"[{key}]", keys)
+            raise self._bad_system(f"[{key}]", "must be a table")
+        self._check_known_keys(found, f"[{key}]", keys)
         return found
 
-    def _check(self, table: Mapping[str, object], where: str, keys: Sequence[str]) -> None:
+    def _check_known_keys(self, table: Mapping[str, object], where: str, keys: Sequence[str]) -> None:
         for key in table:
             if key not in keys:
-                raise self._error(f"{where} {key}".strip(), f"unknown; known here: {', '.join(keys)}")
+                raise self._bad_system(f"{where} {key}".strip(), f"unknown; known here: {', '.join(keys)}")
 
-    def _text(self, table: Mapping[str, object], where: str, key: str) -> str:
+    def _one_line(self, table: Mapping[str, object], where: str, key: str) -> str:
         found = typed.text(table.get(key))
         if not found or not found.isprintable():
-            raise self._error(f"{where} {key}".strip(), "must be one line of text")
+            raise self._bad_system(f"{where} {key}".strip(), "must be one line of text")
         return found
 
-    def _names(self, table: Mapping[str, object], where: str, key: str) -> tuple[str, ...]:
+    def _listed_texts(self, table: Mapping[str, object], where: str, key: str) -> tuple[str, ...]:
         found = typed.list_of(table.get(key, []), typed.text)
         if found is None:
-            raise self._error(f"{where} {key}".strip(), f'must be a list of texts, as in {key} = ["text"]')
+            raise self._bad_system(f"{where} {key}".strip(), f'must be a list of texts, as in {key} = ["text"]')
         return tuple(found)
 
     def _needed(self, table: Mapping[str, object], where: str, key: str) -> tuple[str, ...]:
-        found = self._names(table, where, key)
+        found = self._listed_texts(table, where, key)
         if not found:
-            raise self._error(f"{where} {key}".strip(), "missing")
+            raise self._bad_system(f"{where} {key}".strip(), "missing")
         return found
 
-    def _error(self, where: str, problem: str) -> BadTaskSystem:
+    def _bad_system(self, where: str, problem: str) -> BadTaskSystem:
         return BadTaskSystem(self._file, where, problem)
