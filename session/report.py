@@ -303,7 +303,7 @@ def tandem(captured: CapturedTandem) -> str:
     return f"{port.name}, hart {captured.hart}: {port.parameters}, {counted(len(captured.data), 'byte')}{fill}"
 
 
-_SENT_BY = {"neorv32": "pairs of NEORV32's TRACER", "tacit": "TACIT", "ctxp": "CTXP"}
+_SENT_BY = {"neorv32": "pairs of NEORV32's TRACER", "tacit": "TACIT", "ctxp": "CTXP", "gem5": "E-Trace of gem5"}
 
 
 def branches(captured: CapturedBranches) -> str:

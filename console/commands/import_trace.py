@@ -121,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
         raise RvtraceError("--json and -o - would both write to standard output")
     protect_inputs(args.output, [args.file, args.settings, *args.elf])
     request = raw.import_request(args, args.file, args.of_hart or 0)
-    if args.of_hart is not None and not (args.tandem or args.neorv32 or args.tacit or request.log):
+    if args.of_hart is not None and not (args.tandem or args.neorv32 or args.tacit or args.gem5 or request.log):
         raise inputs.RawError("--hart is only for a tandem trace, which does not name its hart: add --tandem")
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         capture, notes = request.imported(shown.progress)

@@ -88,6 +88,9 @@ def _add_shared(group: "argparse._ArgumentGroup", *, program: bool) -> None:
     )  # fmt: skip
     group.add_argument("--ctxp", action="store_true", help="the file is CTXP, text or binary (docs/branches.md)")
     group.add_argument(
+        "--gem5", action="store_true", help="the file is E-Trace as gem5 writes it, .pb or .pb.gz (docs/branches.md)"
+    )
+    group.add_argument(
         "--xlen", type=int, choices=(32, 64),
         help=f"XLEN of the hart (default: {'that of the ELF' if program else '64'})",
     )  # fmt: skip

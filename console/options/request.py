@@ -220,13 +220,17 @@ class BranchBytes:
         return RawTrace(capture, StreamSource(self.port, {0: 0}, alone=True))
 
     def _captured(self, data: bytes) -> Iterator[CapturedBranches]:
-        """Yield the trace of each hart. Raises BadPairs, BadCtxp."""
+        """Yield the trace of each hart. Raises BadPairs, BadCtxp, BadGem5."""
         if self.kind == "ctxp" and data:
             from rvtrace_gdb.decode.branches.ctxp import sources_of  # few traces are
 
             for hart, events in sources_of(data).items():
                 yield CapturedBranches(hart, BranchPort(f"{self.kind}{hart}", self.kind), events)
             return
+        if self.kind == "gem5" and data:
+            from rvtrace_gdb.decode.branches.gem5.packets import uncompressed
+
+            data = uncompressed(data)
         entries = pairs_in_text(data) if self.kind == "neorv32" and is_text(data) else data
         yield CapturedBranches(self.hart, self.port, entries, self.wrapped)
 

@@ -1,4 +1,4 @@
-"""Traces of transfers of control as a trace format: NEORV32's TRACER, TACIT, CTXP.
+"""Traces of transfers of control as a trace format: NEORV32's TRACER, TACIT, CTXP, gem5.
 
 An entry of `trace dump` is a pair or a packet; bytes that are neither have a line with the reason.
 """
@@ -17,11 +17,12 @@ from rvtrace_gdb.session.formats.format import Builders
 from rvtrace_gdb.support.errors import Progress, silent
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.decode.branches import ctxp, neorv32, tacit
+    from rvtrace_gdb.decode.branches import ctxp, gem5, neorv32, tacit
 
     _NEORV32: "BranchReader" = neorv32
     _TACIT: "BranchReader" = tacit
     _CTXP: "BranchReader" = ctxp
+    _GEM5: "BranchReader" = gem5
 
 
 class BranchReader(Protocol):
@@ -146,8 +147,8 @@ def has_sources(trace_options: BranchPort) -> bool:
 
 
 def has_times(trace_options: BranchPort) -> bool:
-    """TACIT's packets and the events of CTXP have times."""
-    return trace_options.kind in ("tacit", "ctxp")
+    """All but NEORV32's pairs have times."""
+    return trace_options.kind in ("tacit", "ctxp", "gem5")
 
 
 def source_of(item: BranchItem) -> None:

@@ -5,6 +5,7 @@ import shlex
 import subprocess
 import sys
 from functools import cache
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.capture import file as capture_file
 from tests.console.options.beginnings import beginning
+from tests.decode.branches.gem5_probe import Probe, commits_of, compressed
 from tests.decode.branches.test_ctxp import HEADER, lines_of
 from tests.decode.branches.test_tacit import executed, naive
 from tests.decode.etrace.esp32 import images
@@ -85,6 +87,7 @@ _PLACES = {
     "demo.": "tandem", "commits.log": "tandem", "logged.rvt": "tandem", "core.elf": "esp32",
     "crash.rvt": "esp32", "raw.bin --elf app.elf --etrace": "etrace", "board.dtb": "board",
     "pairs.txt": "neorv32", "trace.bin --tacit": "branches", "trace.ctxp": "branches",
+    "etrace.pb.gz": "branches",
 }  # fmt: skip
 """Folders whose files of the same names are others."""
 
@@ -117,6 +120,10 @@ def _branches(folder: Path) -> None:
     elf.rename(place / "app.elf")
     (place / "trace.bin").write_bytes(naive(items))
     (place / "trace.ctxp").write_text(HEADER + "".join(f"{line}\n" for line in lines_of(items)))
+    probe = Probe()
+    for commit in islice(commits_of(items, modes=False), 1000):
+        probe.commit(commit)
+    (place / "etrace.pb.gz").write_bytes(compressed(probe.end()))
 
 
 def _esp32(folder: Path) -> None:

@@ -1,5 +1,6 @@
-"""`rvtrace import --neorv32` and `--tacit`: the capture says what the RTL logged, and where there is no trace."""
+"""`rvtrace import --neorv32`, `--tacit`, `--gem5`: the capture says what the RTL logged, and where nothing is."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.branches.tacit.packets import TacitKind, TacitPacket, packet_bytes
+from tests.decode.branches.gem5_probe import compressed, header
 from tests.decode.branches.test_neorv32 import DATA, ELF, raw, retired
 from tests.fuzz.kinds.branches import branches_of
 
@@ -80,6 +82,24 @@ def test_a_text_that_breaks_off(tmp_path: Path, capsys: pytest.CaptureFixture[st
     file.write_text("00000069 000000e4\n000000ec 0000\n")
     assert main(["import", str(file), "--neorv32", "--elf", str(ELF), "-o", str(tmp_path / "x.rvt")]) != 0
     assert "line 2 is not a pair of DELTA_SRC and DELTA_DST: 000000ec 0000" in capsys.readouterr().err
+
+
+def test_gem5(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace, file = branches_of("gem5"), tmp_path / "system.cpu.probe.etrace.pb.gz"
+    file.write_bytes(compressed(trace.data))
+    capture = str(tmp_path / "x.rvt")
+    assert main(["import", str(file), "--gem5", "--elf", str(ELF), "--hart", "2", "--json", "-o", capture]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["branches"] == [{"name": "gem52", "hart": 2, "kind": "gem5", "bytes": len(trace.data)}]
+    assert main(["decode", capture, "--elf", str(ELF), "--json", "1,100"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    logged = gzip.decompress((DATA / "neorv32.tracer0.log.gz").read_bytes()).decode().splitlines()
+    assert [int(row["addr"], 16) for row in rows] == [int(line.split()[2], 16) for line in logged[:100]]
+    assert main(["dump", str(file), "--gem5", "1,3"]) == 0
+    assert "START address=0x0" in capsys.readouterr().out
+    file.write_bytes(header(ver=2))
+    assert main(["import", str(file), "--gem5", "--elf", str(ELF), "-o", capture]) != 0
+    assert "version 2 of gem5's E-Trace, whose field numbers are not known here" in capsys.readouterr().err
 
 
 def test_ctxp_of_two_sources(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,8 +1,10 @@
-"""Traces of transfers of control: NEORV32's pairs as its RTL recorded them, TACIT of the same program's run."""
+"""Traces of transfers of control: NEORV32's pairs as its RTL recorded them, other formats of the same program's run."""
 
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from rvtrace_gdb.decode.branches.ctxp import sources_of
@@ -15,11 +17,12 @@ from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.model import BranchPort, Capture, CapturedBranches
 from rvtrace_gdb.session.formats.raw_import import branches_capture
+from tests.decode.branches.gem5_probe import Probe, commits_of
 from tests.fuzz.kinds.trace_checks import Trace, Traces
 
 _DATA = Path(__file__).resolve().parents[2] / "data" / "neorv32"
 _PAIRS, _INSTRUCTIONS = 40, 200
-KINDS = ("neorv32", "tacit", "ctxp")
+KINDS = ("neorv32", "tacit", "ctxp", "gem5")
 
 
 PREDICTED = "tacit-predicted"
@@ -39,7 +42,8 @@ def branches_of(kind: str) -> Trace:
     predicted = kind == PREDICTED
     registers = {"neorv32": (("CTRL", 0x531),), PREDICTED: predicting(1024)}.get(kind, ())
     port = BranchPort("it", "tacit" if predicted else kind, registers)
-    data = {"neorv32": _neorv32, "ctxp": _ctxp}.get(kind, lambda: _tacit(image, predicted=predicted))()
+    made: dict[str, Callable[[], bytes]] = {"neorv32": _neorv32, "ctxp": _ctxp, "gem5": partial(_gem5, image)}
+    data = made.get(kind, partial(_tacit, image, predicted=predicted))()
     return Trace(data, ContextImages(image), port, kind == "neorv32")
 
 
@@ -64,6 +68,15 @@ def _tacit(image: Image, *, predicted: bool) -> bytes:
     encoder = TacitEncoder(TacitConfiguration(mode), has_context=predicted)
     packets = encoder.packets_of(blocks_from_pcs([int(line.split()[2], 16) for line in lines], image))
     return b"".join(map(packet_bytes, [*packets, *encoder.stop()]))
+
+
+def _gem5(image: Image) -> bytes:
+    lines = gzip.decompress((_DATA / "neorv32.tracer0.log.gz").read_bytes()).decode().splitlines()[:_INSTRUCTIONS]
+    probe = Probe(period=50)
+    items = list(blocks_from_pcs([int(line.split()[2], 16) for line in lines], image))
+    for commit in commits_of(items, modes=False):
+        probe.commit(commit)
+    return probe.end()
 
 
 def branches_capture_of(kind: str) -> Capture:
