@@ -16,6 +16,7 @@ from contextlib import suppress
 from enum import Flag, auto
 
 from rvtrace_gdb.decode.branches.gem5.packets import CutMessage, Gem5Field, Gem5Kind, Gem5Packet, message_at
+from rvtrace_gdb.decode.branches.items import NO_SETTINGS, Settings
 from rvtrace_gdb.decode.branches.walk import StraightCode, TransferHistory, skipped
 from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.history.events import Accounting, Loss, StartReason, StopReason, Trap, TrapKind
@@ -33,7 +34,14 @@ _CALLS = (IType.INFERABLE_CALL, IType.UNINFERABLE_CALL)
 _AGAIN = "the trace goes on at the next START"
 
 
-def history_of(data: bytes, program: Program, *, wrapped: bool = False, progress: Progress = silent) -> SourceHistories:
+def history_of(
+    data: bytes,
+    program: Program,
+    settings: Settings = NO_SETTINGS,
+    *,
+    wrapped: bool = False,
+    progress: Progress = silent,
+) -> SourceHistories:
     """Return what ran. Raises only what *progress* raises."""
     decoder = _Gem5Decoder(TransferHistory(program, "packet"))
     offset = count = 0

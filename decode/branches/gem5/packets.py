@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.branches.items import BranchItem
+from rvtrace_gdb.decode.branches.items import NO_SETTINGS, BranchItem, Settings
 from rvtrace_gdb.support.errors import RvtraceError
 
 MAGIC, GZIP = b"gem5", b"\x1f\x8b"
@@ -174,7 +174,7 @@ def _varint(data: bytes, offset: int) -> tuple[int, int] | None:
     return None
 
 
-def items_of(data: bytes) -> Iterator[BranchItem]:
+def items_of(data: bytes, settings: Settings = NO_SETTINGS) -> Iterator[BranchItem]:
     """Yield the header, the packets, and bytes that are neither; of a compressed file those of its content."""
     if data.startswith(GZIP):
         try:
