@@ -6,12 +6,13 @@ they override the target description.
 
 from __future__ import annotations
 
+import os
 import re
 from typing import Any, Callable, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import neutral
+from rvtrace_gdb.gdbext import completion, neutral
 
 
 class Setting(NamedTuple):
@@ -230,6 +231,38 @@ class _Prefix(gdb.Command):
         super().__init__(f"{verb} trace", gdb.COMMAND_DATA, gdb.COMPLETE_NONE, True)
 
 
+class _SetTarget(gdb.Command):
+    """In the place of gdb's own `set trace target`, which completes names of files alone; `with` does not take it."""
+
+    def __init__(self, parameter: _Parameter) -> None:
+        self._parameter = parameter
+        self.__doc__ = parameter.set_doc
+        super().__init__(f"set trace {parameter.setting.name}", gdb.COMMAND_DATA)
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        self._parameter.value = os.path.expanduser(argument.strip())
+        self._parameter.get_set_string()
+
+    def complete(self, text: str, word: str | None) -> list[str] | int:
+        names = [name for name in target_names() if name.startswith(text)]
+        if not names:
+            return gdb.COMPLETE_FILENAME
+        files = [name for name in os.listdir() if name.startswith(text)]
+        return completion.words(text, word, [*names, *files])
+
+
+_LIBRARY = os.path.join("session", "description", "library", "targets")
+
+
+def target_names() -> list[str]:
+    """Return the names of the target descriptions that come with rvtrace, which has a folder for each."""
+    room = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    try:
+        return sorted(entry.name for entry in os.scandir(os.path.join(room, _LIBRARY)) if entry.is_dir())
+    except OSError:
+        return []
+
+
 _parameters: list[_Parameter] = []
 changed: dict[str, Callable[[], None]] = {}
 """What is called after a setting was changed, by the setting's key."""
@@ -240,6 +273,7 @@ def register() -> None:
     _Prefix("set")
     _Prefix("show")
     _parameters[:] = [_Parameter(setting) for setting in SETTINGS]
+    _SetTarget(next(it for it in _parameters if it.setting.name == "target"))
 
 
 def target_settings() -> tuple[str | None, dict[str, Any]]:

@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
-from tests.gdbext.gdb_process import SOURCE, ask_gdb, run_gdb
+from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb, run_gdb
 from tests.helpers.amounts import thorough
 from tests.helpers.cross_compiler import demo
 
@@ -55,10 +56,28 @@ def test_what_is_not_set_says_so() -> None:
         ("trace start -st", ["trace start -stall", "trace start -stop-on-wrap"]),
         ("set trace buffer", ["set trace buffer-size", "set trace buffer-start"]),
         ("rvtrace hi", ["rvtrace history"]),
+        ("set trace target hifive-p", ["set trace target hifive-premier-p550"]),
+        ("set trace target spacemit-k3", ["set trace target spacemit-k3"]),
     ],
 )
 def test_completion(typed: str, offered: list[str]) -> None:
     assert ask_gdb(None, [SOURCE, f"complete {typed}"])[f"complete {typed}"].split("\n")[:-1] == offered
+
+
+@every_gdb
+def test_a_target_by_its_name_or_its_file(gdb: str, tmp_path: Path) -> None:
+    """What begins like both is completed to both; `~` is the home folder, as in each name of a file in gdb."""
+    for name in ("microblaze.toml", "other.toml"):
+        (tmp_path / name).touch()
+    commands = ["complete set trace target micro", f"complete set trace target {tmp_path}/oth"]
+    show = "show trace target"
+    commands += ["set trace target xuantie ", show, "set trace target ~/board.toml", f"{show} "]
+    said = ask_gdb(None, [f"cd {tmp_path}", SOURCE, *commands], gdb=gdb)
+    names = ["microblaze-v", "microblaze-v-mdm", "microblaze.toml"]
+    assert said[commands[0]].splitlines() == [f"set trace target {name}" for name in names]
+    assert said[commands[1]].splitlines() == [f"set trace target {tmp_path}/other.toml"]
+    assert said[show].strip() == "The trace target is xuantie."
+    assert said[f"{show} "].strip() == f"The trace target is {Path.home()}/board.toml."
 
 
 @pytest.fixture(scope="module")

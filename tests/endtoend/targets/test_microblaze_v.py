@@ -5,11 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.console.commands.sim import devices
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.description.library.shipped import shipped
+from rvtrace_gdb.transport.simulated.wiring import Wiring
 from tests.endtoend.retired_instructions import listed_pcs
 from tests.endtoend.targets.boards import RecordedBoard, recorded
+from tests.transport.simulated.chips import Chip, encoder, smem
+from tests.transport.simulated.harts import compiled
+from tests.transport.simulated.sim_command.device_files import Kept
 
 RV32 = "rv32imac_zicsr"
 TRIGGER = "trace start -trigger-on choose"
@@ -59,6 +64,22 @@ def test_what_the_manual_prints_otherwise(tmp_path: Path, core: RecordedBoard) -
     note = "encoder0 at 0x2000: trace control interface 5.1 is used as 1.0: it is what AMD's manual of MicroBlaze V"
     assert f"note:     {note}" in board.said["trace start"]
     assert note in board.said["trace info"]
+
+
+@pytest.mark.parametrize("name", ["microblaze-v", "microblaze-v-mdm"])
+def test_registers_after_a_reset(name: str, tmp_path: Path) -> None:
+    """As UG1629 prints them: trTeControl 0x1000000, trTsControl 0x30; the source ID has 2 bits. Active adds 1."""
+    profile = shipped(name).devices
+    assert profile is not None
+    wiring = Wiring((encoder(0, "ram0"), smem("ram0")))
+    opened = Kept()
+    chip = Chip(compiled(tmp_path), devices.built(wiring, profile, lambda name, where, folder: opened), harts=1)
+    registers = chip["encoder0"]
+    registers.activate()
+    assert registers[0x00] & 0x0700_0000 == 0x0100_0000
+    assert registers[0x08] >> 28 == 2
+    registers[0x40] = 1
+    assert registers[0x40] & 0x00FF_FFFF == 0x31, "trTsWidth is that of the simulated counter"
 
 
 def test_system_memory_behind_the_funnel(tmp_path: Path) -> None:

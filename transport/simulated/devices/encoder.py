@@ -256,10 +256,14 @@ class TraceEncoder(HartSide, TraceComponent):
     def async_interval(self) -> int:
         return self._outputs.async_interval
 
+    @property
+    def _time_after_reset(self) -> int:
+        return self.build.after_reset(component_registers.TS_CONTROL, UNDEFINED)
+
     def activated(self) -> None:
         self._path.protocol = self._protocols[self.field("trTeFormat")]
         self._outputs.clear()
-        self.timestamps.reset(self._legal[component_registers.TS_CONTROL.offset], UNDEFINED)
+        self.timestamps.reset(self._legal[component_registers.TS_CONTROL.offset], self._time_after_reset)
 
     def deactivated(self) -> None:
         self._follower.follow(False, False, Begin.ENABLED, self._hart.in_progress)
@@ -309,7 +313,7 @@ class TraceEncoder(HartSide, TraceComponent):
 
     def store(self, register: Register, value: int) -> None:
         if register is component_registers.TS_CONTROL:
-            self.timestamps.write(value, self.legal(register), UNDEFINED)
+            self.timestamps.write(value, self.legal(register), self._time_after_reset)
             return
         super().store(register, value)
         if register is te.DATA_CONTROL and self.enabled:
