@@ -146,12 +146,16 @@ class LoadedProgram:
         """
         if self._contexts is None or self._contexts.base is not image:
             self._contexts = ContextImages(image)
+            made: dict[tuple[object, ...], Image] = {}  # threads of a process have the same code
             for part in self._images:
+                key = part.name, part.code, part.elfs, part.absent
+                made[key] = made[key] if key in made else _captured_code(part, image.xlen)
                 self._contexts.attach(
-                    _captured_code(part, image.xlen),
+                    made[key],
                     scontext=part.scontext,
                     hcontext=part.hcontext,
                     virtual=part.virtual,
+                    epochs=part.epochs,
                 )
         return self._contexts
 

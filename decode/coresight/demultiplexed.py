@@ -1,7 +1,8 @@
 """A whole trace in frames, taken apart: the bytes of each trace source, and where in the frames each of them was."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.coresight.deformatter import Deformatter, FrameAccounting, breaks_sources
@@ -27,12 +28,13 @@ class _Waypoint(NamedTuple):
 
 
 class _Located(NamedTuple):
-    """The bytes of a source behind a waypoint: from *begins[i]* on they are at *runs[i]*."""
+    """The bytes of a source behind a waypoint: from *begins[i]* on they are at *runs[i]*, up to *end*."""
 
     waypoint: int
     atb_id: int
     begins: list[int]
     runs: list[tuple[UnpackedFrames, int]]
+    end: int
 
 
 class DemultiplexedTrace:
@@ -63,7 +65,7 @@ class DemultiplexedTrace:
         while self._done < len(frames):
             progress("taking frames apart", self._done, len(frames))
             sizes = {atb_id: len(stream) for atb_id, stream in self._streams.items()}
-            self._located = _Located(-1, -1, [], [])
+            self._located = _Located(-1, -1, [], [], 0)
             self._waypoints.append(_Waypoint(self._done, self._deformatter.duplicate(), sizes))
             piece = frames[self._done : self._done + _STRIDE]
             for found in self._deformatter.unpacked(piece):
@@ -112,19 +114,31 @@ class DemultiplexedTrace:
         unpacked, begin = located.runs[at]
         return unpacked.offset_of(begin + index - located.begins[at])
 
+    def index_at(self, atb_id: int, offset: int) -> int:
+        """Return the first byte of a source, by number, that is at byte *offset* of the frames or behind it."""
+        number = max(bisect_right(self._waypoints, offset, key=lambda it: it.offset) - 1, 0)
+        if number >= len(self._waypoints):
+            return 0
+        located = self._locate(number, atb_id)
+        for begin, end, run in zip(located.begins, [*located.begins[1:], located.end], located.runs, strict=True):
+            if _offset_in_run(run, end - begin - 1) >= offset:
+                return begin + bisect_left(range(end - begin), offset, key=partial(_offset_in_run, run))
+        return located.end
+
     def _locate(self, number: int, atb_id: int) -> "_Located":
         """Take the frames behind a waypoint apart again."""
         offset, deformatter, sizes = self._waypoints[number]
         end = self._waypoints[number + 1].offset if number + 1 < len(self._waypoints) else len(self.frames)
-        located = _Located(number, atb_id, [], [])
+        begins: list[int] = []
+        runs: list[tuple[UnpackedFrames, int]] = []
         index = sizes.get(atb_id, 0)
         for it in deformatter.duplicate().unpacked(self.frames[offset:end]):
             for run in () if isinstance(it, Skipped) else it.runs:
                 if run.atb_id == atb_id and not isinstance(it, Skipped):
-                    located.begins.append(index)
-                    located.runs.append((it, run.begin))
+                    begins.append(index)
+                    runs.append((it, run.begin))
                     index += run.end - run.begin
-        return located
+        return _Located(number, atb_id, begins, runs, index)
 
     def _sort(self, unpacked: UnpackedFrames) -> None:
         data, streams = unpacked.data, self._streams
@@ -148,3 +162,9 @@ class DemultiplexedTrace:
                 breaks = self._breaks.setdefault(atb_id, [])
                 if breaks[-1:] != [len(stream)]:
                     breaks.append(len(stream))
+
+
+def _offset_in_run(run: tuple[UnpackedFrames, int], index: int) -> int:
+    """Return where in the frames byte *index* of a run is."""
+    unpacked, begin = run
+    return unpacked.offset_of(begin + index)

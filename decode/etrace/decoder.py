@@ -15,6 +15,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import decoder as stepping
+from rvtrace_gdb.decode.stepping.breaks import BreakKind
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 from rvtrace_gdb.support.errors import Progress, silent
@@ -124,8 +125,8 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
                 self._take_item(item)
             self._progress("decoding", self._deframer.total, self._expected)
 
-    def cross_break(self, why: str) -> None:
-        """As in N-Trace. Packets in records are told apart again by the next record, so they need no more than that."""
+    def _end_part(self, kind: BreakKind) -> int:
+        """Packets in records are told apart again by the next record, so they need no more than the loss."""
         cut_off, deframer = 0, self._deframer
         if isinstance(deframer, StreamDeframer):
             for item in deframer.finish():
@@ -133,8 +134,9 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
                     cut_off += item.length
                 else:
                     self._take_item(item)
-            deframer.begin_at(deframer.total)
-        self._record_lost_bytes(LostBytes(deframer.total - cut_off, cut_off, why))
+            if kind is BreakKind.ANYWHERE:
+                deframer.begin_at(deframer.total)
+        return cut_off
 
     def _decode_rest(self) -> Iterable[LostBytes]:
         cut_off: list[LostBytes] = []

@@ -5,7 +5,7 @@ states of the branch predictor.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy, deepcopy
 from dataclasses import replace
 from itertools import islice, repeat
@@ -50,8 +50,9 @@ from rvtrace_gdb.decode.history.checkpoints import (
     set_attributes,
     unpacked,
 )
-from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
+from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import hart as stepping
 from rvtrace_gdb.decode.stepping.control_flow import pushed
@@ -59,6 +60,7 @@ from rvtrace_gdb.decode.stepping.hart import DEEPEST, MEMO_LIMIT, Fork, StepMemo
 from rvtrace_gdb.decode.stepping.reports import LostBytes, Report, TimeOrder
 
 _ORDER_STATE = ("last", "went_back")
+_RUNNING = (Mode.ADRIFT, Mode.ON, Mode.TRAPPED)
 _VARIANTS = 8  # remembered steps of one packet for different states of the predictor
 
 
@@ -161,6 +163,17 @@ class HartDecoder(stepping.HartDecoder):
             why = Loss(LossCause.SKIPPED, (lost.length, lost.why))
             self._apply_step(self._step_function.loss(self._state, EventKind.LOSS, why), lost.offset)
             self._data.lost()
+
+    @property
+    def is_running(self) -> bool:
+        return self._state.knowledge.mode in _RUNNING
+
+    def _change_context(self, change: Callable[[ProgramContext], ProgramContext]) -> tuple[ContextChange, int]:
+        self._decode_waiting(SyncVerdict.BELIEVED)
+        knowledge = self._state.knowledge
+        now = change(knowledge.context)
+        self._state = self._step_function.state(knowledge._replace(context=now))
+        return ContextChange(knowledge.context, now), 0
 
     def cut_off(self, lost: LostBytes) -> None:
         self._decode_waiting(SyncVerdict.BELIEVED)

@@ -93,8 +93,9 @@ class StateTable:
         prv, virtual = _PRIVILEGES.get(packet.fields.get("privilege", -1), (None, False))
         if knowledge.setup.parameters.privilege_width == 1 and prv == 1:
             prv = 3  # one bit distinguishes machine mode from user mode
-        scontext = packet.fields.get("context") if knowledge.setup.parameters.context_width else None
-        return ProgramContext(prv, virtual, scontext)
+        if knowledge.setup.parameters.context_width:
+            return ProgramContext(prv, virtual, packet.fields.get("context"), epoch=knowledge.context.epoch)
+        return knowledge.context._replace(prv=prv, virtual=virtual)
 
     def context_reports(self, knowledge: HartKnowledge, context: ProgramContext) -> tuple[Report, ...]:
         """Return the report of a change of the context, if it is one."""

@@ -354,9 +354,9 @@ class ContextChange(NamedTuple):
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """The names of the parts of the context that changed."""
+        """The names of the parts of the context that changed, as far as a hart has them."""
         both = zip(ProgramContext._fields, self.before, self.now, strict=True)
-        return tuple(name for name, before, now in both if before != now)
+        return tuple(name for name, before, now in both if before != now and name != "epoch")
 
 
 class NoteCause(_Worded):

@@ -24,6 +24,7 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import decoder as stepping
+from rvtrace_gdb.decode.stepping.breaks import BreakKind
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 from rvtrace_gdb.support.errors import Progress, silent
@@ -134,10 +135,13 @@ class StreamDecoder(stepping.StreamDecoder[HartDecoder]):
                 self._hart_decoder(0).run_batch(item)
             self._progress("decoding", self._framer.total, self._expected)
 
-    def cross_break(self, why: str) -> None:
+    def _end_part(self, kind: BreakKind) -> int:
         cut_off = sum(lost.length for lost in self._framer.finish())
-        self._record_lost_bytes(LostBytes(self._framer.total - cut_off, cut_off, why))
-        self._framer.begin_at(self._framer.total)
+        if kind is BreakKind.ANYWHERE:
+            self._framer.begin_at(self._framer.total)
+        else:
+            self._framer.begin_with_message()
+        return cut_off
 
     def _decode_rest(self) -> Iterable[LostBytes]:
         if not self._split:

@@ -142,6 +142,10 @@ class MessageFramer(Resumable):
         """Begin at a byte that may be inside a message."""
         self.total, self._seeking = offset, True
 
+    def begin_with_message(self) -> None:
+        """Begin at a byte with which a message begins, after `finish`."""
+        self._seeking = False
+
     def _feed(self, data: bytes) -> Iterator[FrameBatch | LostBytes]:
         mseo = data.translate(_MSEO)
         offset = self.total - len(self._tail) - self._dropped

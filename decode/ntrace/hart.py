@@ -11,7 +11,7 @@ from typing import Self
 
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, attributes, packed, set_attributes, unpacked
-from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Note, NoteCause
+from rvtrace_gdb.decode.history.events import ContextChange, EventKind, Loss, LossCause, Note, NoteCause
 from rvtrace_gdb.decode.history.history import History, Path, RepeatPath
 from rvtrace_gdb.decode.ntrace.clock import MessageClock, TimesAhead
 from rvtrace_gdb.decode.ntrace.event_step import is_hart_event, is_remembered
@@ -30,6 +30,7 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.state import Mode, State, Step, ignored_message
 from rvtrace_gdb.decode.ntrace.step import HANDLERS, SYNC_TCODES, StepFunction
 from rvtrace_gdb.decode.ntrace.walk import Walkers
+from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import hart as stepping
 from rvtrace_gdb.decode.stepping.control_flow import NOWHERE, WalkCalls, after, pushed
@@ -142,6 +143,16 @@ class HartDecoder(stepping.HartDecoder):
             self._fail(Loss(LossCause.SKIPPED, (lost.length, lost.why)), lost.offset)
             self._loss = None
             self._clock.doubt()
+
+    @property
+    def is_running(self) -> bool:
+        return self._state.mode is Mode.ON
+
+    def _change_context(self, change: Callable[[ProgramContext], ProgramContext]) -> tuple[ContextChange, int]:
+        state, certain = self._state, self._step_function.tail(self._state, self._ahead, self._stack)
+        now = change(state.context)
+        self._state = self._step_function.shared_state(state.mode, state.pc, state.reference, now, state.branch)
+        return ContextChange(state.context, now), 0 if certain is None else certain.count
 
     def duplicate(self) -> Self:
         other = super().duplicate()

@@ -5,7 +5,7 @@ Linux kernel with support for that writes the pid of the task it switches to int
 of the traced process, and 0 for the idle task.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import chain
 from typing import NamedTuple
 
@@ -17,20 +17,23 @@ _MACHINE = 3  # the privilege mode M
 
 
 class _Attached(NamedTuple):
-    """An image and the contexts it is for; None means any."""
+    """An image and the contexts it is for; None means any, and so do no epochs."""
 
     image: Image
     scontext: int | None
     hcontext: int | None
     virtual: bool | None
+    epochs: frozenset[int] = frozenset()
 
     @property
     def selectors(self) -> int:
-        return sum(value is not None for value in self[1:])
+        return sum(value is not None for value in self[1:4])
 
     def covers(self, context: ProgramContext) -> bool:
         contexts = (self.scontext, context.scontext), (self.hcontext, context.hcontext)
         pairs = (*contexts, (self.virtual, context.virtual))
+        if self.epochs and context.epoch not in self.epochs:
+            return False
         return all(value is None or value == actual for value, actual in pairs)
 
 
@@ -67,22 +70,23 @@ class ContextImages:
         scontext: int | None = None,
         hcontext: int | None = None,
         virtual: bool | None = None,
+        epochs: Collection[int] = (),
     ) -> None:
-        """Attach *image* to the contexts with these values; a value that is not given matches any.
+        """Attach *image* to the contexts with these values; a value that is not given, and no *epochs*, match any.
 
         If several images match a context, the one for fewer contexts hides the others, and a later one hides an earlier
         one. Raises BadElf if the code has another XLEN than the base.
         """
         if image.xlen != self.xlen:
             raise BadElf(image.path, f"is {image.xlen}-bit code, and the base program is {self.xlen}-bit")
-        self._attached.append(_Attached(image, scontext, hcontext, virtual))
+        self._attached.append(_Attached(image, scontext, hcontext, virtual, frozenset(epochs)))
 
     def code_parts(self) -> Iterator[bytes] | None:
         """Return the same as `Image.code_parts`, for the images of all contexts."""
         parts = [self.base.code_parts(), *(it.image.code_parts() for it in self._attached)]
         if None in parts:
             return None
-        selectors = repr([it[1:] for it in self._attached]).encode()
+        selectors = repr([(*it[1:4], sorted(it.epochs)) for it in self._attached]).encode()
         return chain([selectors], *(part for part in parts if part is not None))
 
     def image_of(self, context: ProgramContext) -> Image:

@@ -221,9 +221,11 @@ class ProgramContext(NamedTuple):
     virtual   in a guest (V = 1: VU- or VS-mode)
     scontext  the supervisor's context: the process, for most operating systems
     hcontext  the hypervisor's context: the guest
+    epoch     which of the programs that were in memory there one after the other, where somebody has noted when
     """
 
     prv: int | None = None
     virtual: bool = False
     scontext: int | None = None
     hcontext: int | None = None
+    epoch: int = 0

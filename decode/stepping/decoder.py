@@ -10,6 +10,7 @@ from rvtrace_gdb.decode.history.checkpoints import Checkpoint, Resumable, Stream
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.decode.stepping.breaks import BreakKind
 from rvtrace_gdb.decode.stepping.hart import HartDecoder
 from rvtrace_gdb.decode.stepping.reports import Losses, LostBytes
 from rvtrace_gdb.support.errors import Progress
@@ -42,6 +43,7 @@ class StreamDecoder(Resumable, ABC, Generic[_AnyHartDecoder]):
         self._split = split
         self._harts: dict[int, _AnyHartDecoder] = {}
         self._losses = Losses()
+        self._entered: tuple[int | None, int, int | None] | None = None
         self._idle = self._skipped = 0  # bytes
 
     @abstractmethod
@@ -49,8 +51,23 @@ class StreamDecoder(Resumable, ABC, Generic[_AnyHartDecoder]):
         """Decode the next bytes of the trace. Raises only what *progress* raises."""
 
     @abstractmethod
-    def cross_break(self, why: str) -> None:
-        """Note that trace is missing before the next bytes, which may begin inside a message. *why*: for the user."""
+    def _end_part(self, kind: BreakKind) -> int:
+        """End what has been fed, and begin anew behind it; return how many bytes of a cut off message are left."""
+
+    def cross_break(self, why: str, kind: BreakKind = BreakKind.ANYWHERE) -> None:
+        """Note that trace is missing before the next bytes, and how these begin. *why*: for the user."""
+        cut_off = self._end_part(kind)
+        if kind is not BreakKind.RESTART or cut_off or any(hart.is_running for hart in self._harts.values()):
+            self._record_lost_bytes(LostBytes(self._fed - cut_off, cut_off, why))
+
+    def enter(self, thread: int | None, epoch: int, time: int | None) -> None:
+        """Note what an operating system says of the next bytes: which *thread* runs, as `scontext` would have it (None:
+        it does not say that; UNKNOWN_THREAD: nobody knows), which code is in memory, and the time, None if the trace
+        has its own.
+        """
+        self._entered = thread, epoch, time
+        for source in self._harts:
+            self._hart_decoder(source).enter(thread, epoch, time, self._fed)
 
     @abstractmethod
     def _new_hart(self, program: Program, builder: HistoryBuilder) -> _AnyHartDecoder:
@@ -163,6 +180,8 @@ class StreamDecoder(Resumable, ABC, Generic[_AnyHartDecoder]):
     def _added_hart(self, source: int) -> _AnyHartDecoder:
         program = self._programs[source] if isinstance(self._programs, Mapping) else self._programs
         hart = self._harts[source] = self._new_hart(program, self._builders(source))
+        if self._entered is not None:
+            hart.enter(*self._entered, self._fed)
         return hart
 
     def _record_lost_bytes(self, lost: LostBytes) -> None:

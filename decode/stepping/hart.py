@@ -27,6 +27,8 @@ from rvtrace_gdb.decode.history.events import (
     Trap,
 )
 from rvtrace_gdb.decode.history.history import History, Path
+from rvtrace_gdb.decode.program.csrs import ProgramContext
+from rvtrace_gdb.decode.stepping.breaks import UNKNOWN_THREAD
 from rvtrace_gdb.decode.stepping.control_flow import CallEffect, Stack, pushed
 from rvtrace_gdb.decode.stepping.reports import LostBytes, Report
 
@@ -166,6 +168,32 @@ class HartDecoder(Resumable, ABC):
     def builder(self) -> HistoryBuilder:
         """The builder that collects the history."""
         return self._builder
+
+    @property
+    @abstractmethod
+    def is_running(self) -> bool:
+        """Whether the trace has not said that it stops here, and decoding has begun."""
+
+    @abstractmethod
+    def _change_context(self, change: Callable[[ProgramContext], ProgramContext]) -> tuple[ContextChange, int]:
+        """Let another context be that of what runs from here on. Return the change, and how many instructions still run
+        in the context before, which are not in the history yet.
+        """
+
+    def enter(self, thread: int | None, epoch: int, time: int | None, offset: int) -> None:
+        """Go on with what an operating system says of the trace from byte *offset* on, see `StreamDecoder.enter`."""
+        if self._stopped:
+            return
+        if time is not None:
+            self._builder.time(time)
+        found = None if thread == UNKNOWN_THREAD else thread
+        change, after = self._change_context(
+            lambda context: context._replace(epoch=epoch, scontext=context.scontext if thread is None else found)
+        )
+        if change.changed:
+            self._report((Report(EventKind.CONTEXT, change, after=after),), offset)
+        elif change.now != change.before:
+            self._builder.context(change.now, after)
 
     @abstractmethod
     def finish(self, end: int) -> History:

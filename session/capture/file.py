@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, REPEAT_BITS
+from rvtrace_gdb.decode.stepping.breaks import BreakKind
 from rvtrace_gdb.session.capture import json_fields
 from rvtrace_gdb.session.capture.container import (
     DAMAGE,
@@ -33,9 +34,11 @@ from rvtrace_gdb.session.capture.model import (
     CapturedEncoder,
     CapturedImage,
     CapturedSink,
+    CapturedThread,
     ElfIdentity,
     PlacedElf,
     PlaceNote,
+    SystemMark,
     TraceBreak,
     Unregistered,
 )
@@ -88,6 +91,8 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
         "images": [_image_fields(image, f"images/{n}", members) for n, image in enumerate(capture.images)],
         "notes": list(capture.notes),
     }
+    if capture.threads:
+        description["threads"] = [asdict(thread) for thread in capture.threads]
     if capture.elfs:
         description["elfs"] = [_placed(placed) for placed in capture.elfs]
     if capture.records:
@@ -132,7 +137,7 @@ def _read_saved(root: JsonTable, fetch: MemberFetch) -> dict[str, Any]:
 
 def _oldest_version(capture: Capture) -> int:
     """Return the oldest version that has everything that the capture needs."""
-    if any(sink.frames or sink.breaks for sink in capture.sinks) or any(it.samples for it in capture.records):
+    if any(sink.frames or sink.seams for sink in capture.sinks) or any(it.samples for it in capture.records):
         return VERSION
     if capture.branches:
         return VERSION
@@ -193,6 +198,7 @@ def _sink(sink: CapturedSink, member: str, members: dict[str, bytes]) -> dict[st
         "lost": list(sink.lost),
         **({} if sink.frames is None else {"frames": sink.frames.value, "atb_ids": dict(sink.atb_ids)}),
         **({"breaks": [one._asdict() for one in sink.breaks]} if sink.breaks else {}),
+        **({"marks": [one._asdict() for one in sink.marks]} if sink.marks else {}),
     }
 
 
@@ -213,6 +219,7 @@ def _image_fields(image: CapturedImage, folder: str, members: dict[str, bytes]) 
         "code": _code_fields(image.code, folder, members),
         "elfs": [_placed(placed) for placed in image.elfs],
         "absent": [{"address": f"{start:#x}", "size": size, "what": what} for start, size, what in image.absent],
+        **({"epochs": list(image.epochs)} if image.epochs else {}),
     }
 
 
@@ -247,8 +254,14 @@ def read_description(text: bytes, fetch: MemberFetch) -> Capture:
         elfs=tuple(map(_read_placed, root.tables("elfs"))) if "elfs" in root.fields else (),
         traps=json_fields.read_traps(root) if "traps" in root.fields else (),
         place_notes=_read_notes(root),
+        threads=_read_threads(root),
         **_read_saved(root, fetch),
     )
+
+
+def _read_threads(root: JsonTable) -> tuple[CapturedThread, ...]:
+    found = root.tables("threads") if "threads" in root.fields else ()
+    return tuple(CapturedThread(one.number("id"), one.number("process"), one.text("name")) for one in found)
 
 
 def _read_notes(root: JsonTable) -> tuple[PlaceNote, ...]:
@@ -310,6 +323,7 @@ def _read_image(table: JsonTable, fetch: MemberFetch) -> CapturedImage:
         _read_code(table, fetch),
         tuple(map(_read_placed, table.tables("elfs"))),
         tuple((hole.address("address"), hole.number("size"), hole.text("what")) for hole in table.tables("absent")),
+        table.number_list("epochs") if "epochs" in table.fields else (),
     )
 
 
@@ -343,12 +357,27 @@ def _read_sink(table: JsonTable, names: list[str], fetch: MemberFetch) -> Captur
     if not {*fed_by, *lost} <= set(names):
         raise table.bad("encoders")
     wrapped, missing = table.flag("wrapped"), table.number("missing")
-    found = table.tables("breaks") if "breaks" in table.fields else ()
-    breaks = tuple(TraceBreak(one.number("offset"), one.text("why")) for one in found)
-    if sorted(it.offset for it in breaks) != [it.offset for it in breaks]:
-        raise table.bad("breaks")
     frames = {} if table.optional("frames", table.text) is None else _read_frames(table, fed_by)
-    return CapturedSink(in_force, fetch(table.member()), wrapped, missing, fed_by, lost, breaks=breaks, **frames)
+    seams = _read_seams(table) if "breaks" in table.fields or "marks" in table.fields else {}
+    return CapturedSink(in_force, fetch(table.member()), wrapped, missing, fed_by, lost, **frames, **seams)
+
+
+def _read_seams(table: JsonTable) -> dict[str, Any]:
+    """Return the breaks and the marks of a sink."""
+    found: dict[str, list[Any]] = {"breaks": [], "marks": []}
+    for one in table.tables("breaks") if "breaks" in table.fields else ():
+        kind = one.optional("kind", one.text) or BreakKind.ANYWHERE
+        if kind not in list(BreakKind):
+            raise one.bad("kind")
+        found["breaks"].append(TraceBreak(one.number("offset"), one.text("why"), BreakKind(kind)))
+    for one in table.tables("marks") if "marks" in table.fields else ():
+        known = (one.optional(key, one.number) for key in ("thread", "epoch", "time"))
+        thread, epoch, time = known
+        found["marks"].append(SystemMark(one.number("offset"), thread, epoch or 0, time))
+    for key, seams in found.items():
+        if sorted(it.offset for it in seams) != [it.offset for it in seams]:
+            raise table.bad(key)
+    return {key: tuple(seams) for key, seams in found.items()}
 
 
 def _read_frames(table: JsonTable, encoders: tuple[str, ...]) -> dict[str, Any]:

@@ -93,6 +93,12 @@ class JsonTable:
             raise self.bad(key)
         return tuple(value)
 
+    def number_list(self, key: str) -> tuple[int, ...]:
+        value = self.fields.get(key)
+        if not isinstance(value, list) or not all(type(item) is int and 0 <= item < 1 << 63 for item in value):
+            raise self.bad(key)
+        return tuple(value)
+
     def table(self, key: str) -> "JsonTable | None":
         value = self.fields.get(key)
         if value is None:

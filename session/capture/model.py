@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
+from rvtrace_gdb.decode.stepping.breaks import UNKNOWN_THREAD as UNKNOWN_THREAD
+from rvtrace_gdb.decode.stepping.breaks import BreakKind
 from rvtrace_gdb.support.extents import Extent
 
 if TYPE_CHECKING:
@@ -67,10 +69,25 @@ class CapturedEncoder:
 
 
 class TraceBreak(NamedTuple):
-    """Trace is missing before a byte of a sink, at *offset*. *why*: for the user."""
+    """Trace is missing before a byte of a sink, at *offset*. *why*: for the user. *kind*: how the trace goes on."""
 
     offset: int
     why: str
+    kind: BreakKind = BreakKind.ANYWHERE
+
+
+class SystemMark(NamedTuple):
+    """What the operating system of the target noted about the bytes of a sink from *offset* on.
+
+    thread  which thread runs, as `scontext` would have it; UNKNOWN_THREAD: one of several; None: the trace says it
+    epoch   which code is in memory, see `ProgramContext`
+    time    in nanoseconds: what follows was recorded then, or later; None: the trace has times of its own
+    """
+
+    offset: int
+    thread: int | None = None
+    epoch: int = 0
+    time: int | None = None
 
 
 @dataclass(frozen=True)
@@ -79,7 +96,7 @@ class CapturedSink:
 
     *wrapped*: older bytes were overwritten, so *data* may begin inside a message. *missing*: bytes at the end that
     could not be read. *encoders*: names of those that feed it. *lost*: names of those that dropped messages or stalled
-    their hart. *breaks*: where more is missing, in rising order.
+    their hart. *breaks*: where more is missing, in rising order. *marks*: of an operating system, in rising order.
 
     *frames*: *data* is CoreSight frames, see `decode.coresight.frames`; None: it is what encoders sent. *atb_ids*: the
     ATB ID of each encoder, by name; several may share one, and are told apart by SRC then.
@@ -94,6 +111,12 @@ class CapturedSink:
     frames: "FrameForm | None" = None
     atb_ids: Mapping[str, int] = field(default_factory=dict)
     breaks: tuple[TraceBreak, ...] = ()
+    marks: tuple[SystemMark, ...] = ()
+
+    @property
+    def seams(self) -> tuple[TraceBreak | SystemMark, ...]:
+        """The breaks and the marks, in rising order; of one place the break comes first."""
+        return tuple(sorted((*self.breaks, *self.marks), key=lambda one: one.offset))
 
 
 @dataclass(frozen=True)
@@ -256,7 +279,7 @@ class CapturedImage:
     """Code that is in memory in some contexts only: a process, a guest. None stands for any value.
 
     *code* is all of it, including that of *elfs*, which have its symbols. *absent*: (address, size, what) of code that
-    was in memory and that could not be found.
+    was in memory and that could not be found. *epochs*: of `SystemMark`, in which it is in memory; none: in all.
     """
 
     name: str
@@ -266,6 +289,16 @@ class CapturedImage:
     code: CapturedCode
     elfs: tuple[PlacedElf, ...] = ()
     absent: tuple[tuple[int, int, str], ...] = ()
+    epochs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class CapturedThread:
+    """A thread of an operating system: its *id*, which `scontext` has, that of its *process*, and its name."""
+
+    id: int
+    process: int
+    name: str
 
 
 @dataclass(frozen=True)
@@ -308,6 +341,8 @@ class Capture:
     description says of the memory. *place_notes*: what users noted at places of the past.
     *unpacked*: the files that came with it, if it is a pack.
 
+    *threads*: of the operating system, as far as they are known.
+
     *elf* and *code*: what is in memory in all contexts; *code* is what is not in the ELF. *elfs*: other files that ran,
     whose code is in *code*, for their symbols. *images*: see `CapturedImage`.
     """
@@ -333,6 +368,7 @@ class Capture:
     place_notes: tuple[PlaceNote, ...] = ()
     unpacked: Unpacked | None = field(default=None, compare=False)
     branches: tuple[CapturedBranches, ...] = ()
+    threads: tuple[CapturedThread, ...] = ()
 
     @property
     def captured(self) -> tuple[Captured, ...]:

@@ -46,6 +46,8 @@ def divisible(
         raise Indivisible("its records are no N-Trace or E-Trace")
     if sink.breaks:
         raise Indivisible("parts of it are missing")
+    if sink.marks:
+        raise Indivisible("what ran is known from an operating system's records, too")
     fed = feeding(sink, encoders)
     trace_options = options_of(fed)
     trace_format = registry.format_of(trace_options)

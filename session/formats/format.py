@@ -11,7 +11,8 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import SYNC_MAX_LOW
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, SourceHistories
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.session.capture.model import CapturedEncoder, TraceBreak
+from rvtrace_gdb.decode.stepping.breaks import BreakKind
+from rvtrace_gdb.session.capture.model import CapturedEncoder, SystemMark, TraceBreak
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable
@@ -164,7 +165,8 @@ class PieceDecoder(Protocol):
     """Decodes a trace in pieces."""
 
     def feed(self, data: bytes) -> None: ...
-    def cross_break(self, why: str) -> None: ...
+    def cross_break(self, why: str, kind: BreakKind = BreakKind.ANYWHERE) -> None: ...
+    def enter(self, thread: int | None, epoch: int, time: int | None) -> None: ...
     def finish(self) -> SourceHistories: ...
     def duplicate(self) -> Self: ...
     def views(self) -> Mapping[int, History]: ...
@@ -196,8 +198,8 @@ class PiecewiseDecoding:
         self.recorder: PieceRecorder | None = None
         self.grows = False
         """Whether more bytes may come after these: the decoder is kept for them, and a copy of it ends the trace."""
-        self.breaks: Sequence[TraceBreak] = ()
-        """Where trace is missing, in rising order."""
+        self.seams: Sequence[TraceBreak | SystemMark] = ()
+        """Where trace is missing, and what an operating system noted, in rising order."""
         self._decoder: PlacedDecoder | None = None
         self._done = self._crossed = 0
         self._decoded: SourceHistories | None = None
@@ -233,21 +235,24 @@ class PiecewiseDecoding:
             self._data, self._decoded = data, None
         return True
 
-    def _next_break(self) -> int:
-        """Cross the breaks before the next byte; return the offset of the one that follows."""
+    def _next_seam(self) -> int:
+        """Cross the seams before the next byte; return the offset of the one that follows."""
         assert self._decoder is not None
-        while self._crossed < len(self.breaks):
-            one = self.breaks[self._crossed]
+        while self._crossed < len(self.seams):
+            one = self.seams[self._crossed]
             if one.offset > self._done:
                 return one.offset
-            self._decoder.cross_break(one.why)
+            if isinstance(one, TraceBreak):
+                self._decoder.cross_break(one.why, one.kind)
+            else:
+                self._decoder.enter(one.thread, one.epoch, one.time)
             self._crossed += 1
         return len(self._data)
 
     def _next(self) -> SourceHistories | None:
         if self._decoder is None:
             self._decoder = self.make()
-        piece = self._data[self._done : min(self._done + _PIECE, self._next_break())]
+        piece = self._data[self._done : min(self._done + _PIECE, self._next_seam())]
         if not piece:
             decoded = (self._decoder.duplicate() if self.grows else self._decoder).finish()
             if self.recorder is not None:

@@ -73,6 +73,7 @@ class FramedSinks:
                 tuple(name for name in sink.lost if name in own),
                 atb_id=atb_id,
                 breaks=tuple(TraceBreak(offset, MISSING) for offset in offsets if offset),
+                marks=tuple(one._replace(offset=known.index_at(atb_id, one.offset)) for one in sink.marks),
                 trace=known,
             )
 

@@ -151,6 +151,7 @@ def captured_image(
     scontext: int | None = None,
     hcontext: int | None = None,
     virtual: bool | None = None,
+    epochs: tuple[int, ...] = (),
 ) -> CapturedImage:
     """Return a program, with all its code, that is in memory in the contexts with these values."""
     return CapturedImage(
@@ -161,6 +162,7 @@ def captured_image(
         tuple(image.segments),
         tuple(_placed(elf, bias) for elf, bias in image.elves),
         tuple((it.addresses.start, it.addresses.stop - it.addresses.start, it.what) for it in image.absent),
+        epochs,
     )
 
 

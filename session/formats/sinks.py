@@ -204,8 +204,8 @@ class SinkDecoding:
             )
             if isinstance(begun, PiecewiseDecoding):
                 begun.grows = self._grows and not wrapped
-                begun.breaks = sink.breaks if isinstance(sink, CapturedSink) else ()
-            if isinstance(begun, PiecewiseDecoding) and not begun.breaks:
+                begun.seams = sink.seams if isinstance(sink, CapturedSink) else ()
+            if isinstance(begun, PiecewiseDecoding) and not begun.seams:
                 self._use_index(index, begun, sink.data, f"{trace_options!r} {wrapped} {self._stop_at_error}")
             self._begun[index] = begun
         if index in self._indexed:
@@ -251,11 +251,11 @@ def _grown(decoding: Decoding, before: Captured, now: Captured | None) -> bool:
         return now == before
     if (before.in_force, before.encoders) != (now.in_force, now.encoders):
         return False
-    added = now.breaks[len(before.breaks) :]
-    if now.breaks[: len(before.breaks)] != before.breaks or any(it.offset < len(before.data) for it in added):
+    known, seams = before.seams, now.seams
+    if seams[: len(known)] != known or any(it.offset < len(before.data) for it in seams[len(known) :]):
         return False
     if isinstance(decoding, PiecewiseDecoding):
-        decoding.breaks = now.breaks
+        decoding.seams = seams
     return now.data == before.data or (isinstance(decoding, PiecewiseDecoding) and decoding.grow(now.data))
 
 
@@ -274,6 +274,11 @@ def check(
     trace_options = options_of(fed) if fed else options_of_sink(sink, encoders)
     if isinstance(sink, CapturedSink) and sink.breaks:
         raise Unsupported(f"{printable(sink.in_force.name)}: parts of its trace are missing, so it cannot be checked")
+    if isinstance(sink, CapturedSink) and sink.marks:
+        raise Unsupported(
+            f"{printable(sink.in_force.name)}: what ran is known from an operating system's records, too, so it cannot"
+            " be checked"
+        )
     wrapped = isinstance(sink, CapturedSink) and sink.wrapped
     checker = registry.format_of(trace_options).checker(
         program, trace_options, progress, wrapped=wrapped, total=len(sink.data)

@@ -32,6 +32,7 @@ _OTHER_KINDS = {
 }
 _WORD = 8
 _WORDS_PER_CPU = 7
+_EVERYBODY = (1 << 64) - 1  # in place of a thread's ID
 
 
 class DriverSeries(Enum):
@@ -181,12 +182,20 @@ class AuxBuffers:
         self._buffers: dict[int, AuxBuffer] = {}
         self._ranges: dict[AuxRange, None] = {}  # a file may say one twice
         self._index_of: dict[int, int] = {}
+        self._of_all: set[int] = set()
 
     def add_ids(self, record: PerfRecord, reader: RecordReader) -> None:
         """Take notice of which buffer the event with an ID has, from an ID_INDEX record: (id, idx, cpu, tid) of each.
         """
         for at in range(8, 8 + 32 * reader.number(record, 0, "Q"), 32):
-            self._index_of[reader.number(record, at, "Q")] = reader.number(record, at + 8, "Q")
+            event, index, tid = (reader.number(record, at + behind, "Q") for behind in (0, 8, 24))
+            self._index_of[event] = index
+            if tid == _EVERYBODY:
+                self._of_all.add(event)
+
+    def is_of_all(self, origin: RecordOrigin) -> bool:
+        """Return whether the event of a record is about whatever ran on a CPU, not about a thread and its children."""
+        return origin.id in self._of_all
 
     def add_stretch(self, record: PerfRecord, reader: RecordReader) -> None:
         """Add the bytes behind an AUXTRACE record."""

@@ -1,14 +1,17 @@
 """Which files were where in the memory of which process, from the records that perf writes about it.
 
 A process begins with the memory of its parent (FORK), and with none when it executes a program (COMM, with the bit
-exec). A mapping that is made over another one replaces what it covers. Records of several CPUs are in the order of the
-file, not of time: they are sorted by their times, if they have some.
+exec). A mapping that is made over another one replaces what it covers. Where that changes code, or a process ends and
+another one gets its number, what was there before is another memory of the process, which ends there. Records of
+several CPUs are in the order of the file, not of time: they are sorted by their times, if they have some.
 
 Source: Linux, include/uapi/linux/perf_event.h (MMAP, MMAP2, COMM, FORK); kernel mappings have the process -1.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import NamedTuple
 
 from rvtrace_gdb.session.perf_data.file import BadPerfData
@@ -35,6 +38,12 @@ class FileMapping(NamedTuple):
     build_id: str = ""
     executable: bool = True
 
+    def has_other_code(self, old: "FileMapping") -> bool:
+        """Return whether it has other code where an older mapping had some."""
+        apart = old.end <= self.start or self.end <= old.start
+        same = (old.name, old.start - old.offset) == (self.name, self.start - self.offset)
+        return not apart and not same and old.executable and self.executable
+
     def outside(self, start: int, end: int) -> "Iterable[FileMapping]":
         """Return what is left of it when other memory is mapped from *start* to *end*."""
         if start >= self.end or end <= self.start:
@@ -44,19 +53,47 @@ class FileMapping(NamedTuple):
         return tuple(part for part in (before, behind) if part is not None)
 
 
+class ProcessMemory(NamedTuple):
+    """What a process had mapped from a time on, in nanoseconds, until the time of its next memory, in rising order.
+    *name*: of the process meanwhile.
+    """
+
+    time: int
+    mappings: tuple[FileMapping, ...] = ()
+    name: str = ""
+
+
 @dataclass(frozen=True)
 class PerfProcess:
     """A process. *name*: the last one it had. *threads*: by their IDs, with their names.
 
-    *mappings*: in rising order, as they were at the end of its last program. *executed*: how many programs it ran one
-    after the other; what earlier ones had mapped is not kept.
+    *memories*: one after the other, at least one. *executed*: how many programs it ran one after the other.
     """
 
     pid: int
     name: str = ""
     threads: dict[int, str] = field(default_factory=dict)
-    mappings: tuple[FileMapping, ...] = ()
+    memories: tuple[ProcessMemory, ...] = (ProcessMemory(0),)
     executed: int = 0
+    exited: bool = False
+
+    @property
+    def mappings(self) -> tuple[FileMapping, ...]:
+        """What it had mapped at the end."""
+        return self.memories[-1].mappings
+
+    def memories_between(self, begin: int, end: int) -> tuple[int, int]:
+        """Return the numbers of the memories that it had between two times: the first, and the last."""
+        first = bisect_right(self.memories, begin, key=itemgetter(0)) - 1
+        return max(first, 0), max(bisect_right(self.memories, end, key=itemgetter(0)) - 1, first, 0)
+
+    def with_memory(self, time: int, mappings: tuple[FileMapping, ...], *, anew: bool) -> "PerfProcess":
+        """Return it with other mappings from a time on. *anew*: they are another memory."""
+        last = self.memories[-1]
+        if anew and last.mappings:
+            return replace(self, memories=(*self.memories, ProcessMemory(time, mappings, self.name)))
+        begin = time if anew else last.time
+        return replace(self, memories=(*self.memories[:-1], ProcessMemory(begin, mappings, self.name)))
 
 
 class ProcessRecords:
@@ -115,25 +152,34 @@ class ProcessRecords:
         mapping = FileMapping(start, start + size, offset, name, build_id or self._build_ids.get(name, ""), executable)
         process = self._process(pid)
         kept = [part for old in process.mappings for part in old.outside(mapping.start, mapping.end)]
-        self._found[pid] = replace(process, mappings=tuple(sorted([*kept, mapping])))
+        changed = any(map(mapping.has_other_code, process.mappings))
+        mappings = tuple(sorted([*kept, mapping]))
+        self._found[pid] = process.with_memory(record.origin.time or 0, mappings, anew=changed)
 
     def _add_comm(self, record: PerfRecord, reader: RecordReader) -> None:
         pid, tid, name = reader.number(record, 0, "I"), reader.number(record, 4, "I"), _mapping_name(record.body[8:])
         process = self._process(pid)
         threads = {**process.threads, tid: name}
+        process = replace(process, threads=threads, name=name if tid == pid or not process.name else process.name)
         if record.misc & MiscBit.COMM_EXEC:
-            process = replace(process, mappings=(), executed=process.executed + 1)
-        self._found[pid] = replace(
-            process, threads=threads, name=name if tid == pid or not process.name else process.name
-        )
+            process = process.with_memory(record.origin.time or 0, (), anew=True)
+            process = replace(process, executed=process.executed + 1)
+        last = process.memories[-1]._replace(name=process.name)
+        self._found[pid] = replace(process, memories=(*process.memories[:-1], last))
 
     def _add_fork(self, record: PerfRecord, reader: RecordReader) -> None:
         pid, parent, tid, _ = (reader.number(record, at, "I") for at in (0, 4, 8, 12))
         process = self._process(pid)
         origin = self._found.get(parent)
-        if pid != parent and origin is not None and not process.mappings:
-            process = replace(process, mappings=origin.mappings, name=origin.name)
+        if pid != parent and origin is not None and (process.exited or not process.mappings):
+            process = replace(process, name=origin.name, exited=False)
+            process = process.with_memory(record.origin.time or 0, origin.mappings, anew=True)
         self._found[pid] = replace(process, threads={**process.threads, tid: process.threads.get(tid, process.name)})
+
+    def _add_exit(self, record: PerfRecord, reader: RecordReader) -> None:
+        pid, tid = reader.number(record, 0, "I"), reader.number(record, 8, "I")
+        if pid == tid and pid in self._found:
+            self._found[pid] = replace(self._found[pid], exited=True)
 
 
 _HANDLERS = {
@@ -141,6 +187,7 @@ _HANDLERS = {
     RecordType.MMAP2: ProcessRecords._add_mmap2,
     RecordType.COMM: ProcessRecords._add_comm,
     RecordType.FORK: ProcessRecords._add_fork,
+    RecordType.EXIT: ProcessRecords._add_exit,
 }
 
 

@@ -6,6 +6,7 @@ kernel and modules at their addresses.
 """
 
 import os
+from collections.abc import Iterable
 from collections.abc import Mapping as MappingOf
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +14,7 @@ from pathlib import Path
 from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.image import Image, read_elf
 from rvtrace_gdb.decode.program.linux import MappedFiles, Mapping
-from rvtrace_gdb.session.perf_data.processes import FileMapping, PerfProcess
+from rvtrace_gdb.session.perf_data.processes import FileMapping
 
 KERNEL_TEXT = "[kernel.kallsyms]"
 """How perf calls the kernel; its mapping's name has a symbol behind it."""
@@ -70,11 +71,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("PERF_BUILDID_DIR") or Path.home() / ".debug")
 
 
-def as_maps(process: PerfProcess) -> list[Mapping]:
+def as_maps(mappings: Iterable[FileMapping]) -> list[Mapping]:
     """Return the executable mappings of a process as /proc/PID/maps has them."""
     return [
         Mapping(it.start, it.end, "r-xp", it.offset, "" if it.name == "//anon" else it.name)
-        for it in process.mappings
+        for it in mappings
         if it.executable
     ]
 

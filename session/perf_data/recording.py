@@ -9,9 +9,11 @@ from typing import BinaryIO
 from rvtrace_gdb.session.perf_data.auxtrace import AuxBuffers, AuxtraceInfo, auxtrace_info
 from rvtrace_gdb.session.perf_data.branch_samples import BranchRecords
 from rvtrace_gdb.session.perf_data.file import PerfFile, string_at
+from rvtrace_gdb.session.perf_data.kernel_changes import KernelChanges
 from rvtrace_gdb.session.perf_data.layout import HeaderFeature, RecordType
 from rvtrace_gdb.session.perf_data.processes import PerfProcess, ProcessRecords
 from rvtrace_gdb.session.perf_data.records import PerfRecord, RecordReader
+from rvtrace_gdb.session.perf_data.scheduling import Scheduling
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.inputs import open_input
 
@@ -28,7 +30,9 @@ class PerfRecording:
     branches   the branch stacks of samples
     processes  by their numbers, `KERNEL` has the kernel's mappings
     lost       how many records, or samples, perf says that it lost
-    pokes      how often the kernel changed its own code meanwhile
+    changes    what the kernel changed of its own code meanwhile
+    scheduling which thread ran where
+    harts      by the numbers of CPUs, where the kernel says so (AUX_OUTPUT_HW_ID)
     cut        what the file lacks at its end; None: nothing
     kcore      the folder with the kernel's memory; None: there is none
     """
@@ -41,7 +45,9 @@ class PerfRecording:
     branches: BranchRecords = field(default_factory=BranchRecords)
     processes: dict[int, PerfProcess] = field(default_factory=dict)
     lost: int = 0
-    pokes: int = 0
+    changes: KernelChanges = field(default_factory=KernelChanges)
+    scheduling: Scheduling = field(default_factory=Scheduling)
+    harts: dict[int, int] = field(default_factory=dict)
     cut: str | None = None
     kcore: Path | None = None
 
@@ -110,4 +116,8 @@ def _take(record: PerfRecord, reader: RecordReader, recording: PerfRecording, pr
     elif record.type == RecordType.LOST_SAMPLES:
         recording.lost += reader.number(record, 0, "Q")
     elif record.type == RecordType.TEXT_POKE:
-        recording.pokes += 1
+        recording.changes.add(record, reader)
+    elif record.type == RecordType.AUX_OUTPUT_HW_ID and record.origin.cpu is not None:
+        recording.harts[record.origin.cpu] = reader.number(record, 0, "Q")
+    else:
+        recording.scheduling.add(record, reader)

@@ -2,14 +2,14 @@
 
 import subprocess
 import sys
-from itertools import groupby
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.coresight.formatter import FrameFormatter
-from rvtrace_gdb.decode.history.history import GAP
+from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import CapturedSink
 from rvtrace_gdb.session.session import Session
@@ -121,28 +121,63 @@ def test_branch_stacks_are_records(elf: Path, ran: list[int], tmp_path: Path) ->
     assert (records.hart, records.samples) == (1, len(stacks))
 
 
-def test_several_processes(elf: Path, ran: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A trace without contexts is of one process, which has to be named."""
-    data, settings = trace_of(elf, ran, tmp_path / "it.rvt", "--ntrace")
+def of_two_processes(elf: Path, data: bytes, other: Path, behind: bytes) -> bytes:
+    """A perf.data of a CPU on which first process 100 ran, then 200, then 100 again. Each piece is a whole trace."""
     writer = Writer()
     started(writer, elf, 100)
-    started(writer, elf, 200)
-    writer.aux(0, len(data), pid=100)
-    writer.aux(len(data), len(data), pid=200)
+    started(writer, other, 200)
+    for number, (pid, piece) in enumerate(((100, data), (200, behind), (100, data))):
+        offset = (0, len(data), len(data) + len(behind))[number]
+        writer.aux(offset, len(piece), pid=pid, tid=pid, time=10 + number)
     writer.auxtrace_info([9])
-    writer.auxtrace(data + data)
-    perf = writer.file([(attr(), [1])], ARCH)
+    writer.auxtrace(data + behind + data)
+    return writer.file([(attr(), [1])], ARCH)
+
+
+def test_processes_of_a_cpu_are_contexts(elf: Path, ran: list[int], tmp_path: Path) -> None:
+    """Each AUX record says whose trace it is. The processes have other code at the same addresses."""
+    other = traced.program(tmp_path / "other", traced.SOURCES, "-O2")
+    own = traced.retired(other)
+    data, settings = trace_of(elf, ran, tmp_path / "it.rvt", "--ntrace")
+    behind, _ = trace_of(other, own, tmp_path / "other.rvt", "--ntrace")
+    renamed = tmp_path / "other.elf"
+    renamed.write_bytes(other.read_bytes())
+    words = "--settings", str(settings), "--elf", str(elf), "--elf", str(renamed)
+    session, notes = imported(of_two_processes(elf, data, renamed, behind), tmp_path / "perf.data", *words)
+    [history] = session.harts().harts.histories.values()
+    found = [list(history.pcs(begin, end)) for begin, end in runs_of_threads(history)]
+    assert [[pc for pc in part if pc != GAP] for part in found] == [ran, own, ran]
+    assert [context.scontext for _, context in history.contexts] == [100, 200, 100]
+    assert [(it.id, it.process, it.name) for it in session.capture().threads] == [
+        (100, 100, elf.stem), (200, 200, renamed.stem),
+    ]  # fmt: skip
+    assert notes == []
+
+
+def runs_of_threads(history: History) -> list[tuple[int, int]]:
+    """Where each context begins and ends."""
+    begins = [position for position, _ in history.contexts]
+    return list(pairwise([*begins, len(history)]))
+
+
+def test_a_process_is_chosen(elf: Path, ran: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is left out is counted, and a gap. The next piece begins with a message, which is not lost."""
+    data, settings = trace_of(elf, ran, tmp_path / "it.rvt", "--ntrace")
+    perf = of_two_processes(elf, data, elf, data)
     words = "--settings", str(settings), "--elf", str(elf)
-    session, _ = imported(perf, tmp_path / "perf.data", *words, "--pid", "200")
+    session, notes = imported(perf, tmp_path / "perf.data", *words, "--pid", "100")
+    assert stretches(session) == [ran, ran]
+    assert notes == [f"cpu0: {len(data)} bytes of process 200 are left out (--pid 100)"]
+    [history] = session.harts().harts.histories.values()
+    [loss] = [event for event in history.events if event.is_loss]
+    assert f"{len(data)} bytes of other processes are left out" in loss.text and loss.position == len(ran)
+    session, notes = imported(perf, tmp_path / "perf.data", *words, "--pid", "200")
     assert stretches(session) == [ran]
+    assert notes == [f"cpu0: {2 * len(data)} bytes of process 100 are left out (--pid 200)"]
     capsys.readouterr()
     out = tmp_path / "none.rvt"
-    for more, why in (
-        ([], f"choose one with --pid: 100 ({elf.stem}, {len(data)} bytes), 200 ({elf.stem}, {len(data)} bytes)"),
-        (["--pid", "7"], "process 7 has no trace; those that have: 100"),
-    ):
-        assert main(["import", str(tmp_path / "perf.data"), "-o", str(out), *words, *more]) == 1
-        assert why in capsys.readouterr().err
+    assert main(["import", str(tmp_path / "perf.data"), "-o", str(out), *words, "--pid", "7"]) == 1
+    assert "process 7 has no trace; those that have: 100" in capsys.readouterr().err
     assert not out.exists()
 
 
