@@ -11,11 +11,11 @@ from rvtrace_gdb.decode.etrace.kernel_hart import PacketKernelHart
 from rvtrace_gdb.decode.etrace.options import Options
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories, complete_history
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint
+from rvtrace_gdb.decode.history.events import BreakKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import decoder as stepping
-from rvtrace_gdb.decode.stepping.breaks import BreakKind
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 from rvtrace_gdb.support.errors import Progress, silent

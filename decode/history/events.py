@@ -8,7 +8,7 @@ no position and no offset: those belong to the `Event` it becomes (`decode.histo
 `Accounting` is the other result of every decoder: what became of the bytes of its trace.
 """
 
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import NamedTuple, Self
 
 from rvtrace_gdb.decode.history.hart_events import HartEvent
@@ -344,6 +344,17 @@ class Loss(NamedTuple):
 
 
 _WITHOUT_PLACE = (LossCause.MESSAGES_MISSING, LossCause.MESSAGES_TOO_MANY, LossCause.ENCODED_OTHERWISE)
+
+
+class BreakKind(StrEnum):
+    """What is known of the bytes of a trace behind a place where some are missing."""
+
+    ANYWHERE = "anywhere"
+    """They may begin inside a message."""
+    MESSAGE = "message"
+    """They begin with a message."""
+    RESTART = "restart"
+    """They begin with a message, and the encoder was stopped before: nothing is missing where it says so itself."""
 
 
 class ContextChange(NamedTuple):

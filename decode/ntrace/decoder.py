@@ -12,7 +12,7 @@ from typing import Self
 
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories, complete_history
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint
-from rvtrace_gdb.decode.history.events import Note
+from rvtrace_gdb.decode.history.events import BreakKind, Note
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.ntrace.framing import FrameBatch, MessageFramer, faulty_frames, frame_fault, idle_note, is_idle
@@ -24,7 +24,6 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.ntrace.walk import Walkers
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.stepping import decoder as stepping
-from rvtrace_gdb.decode.stepping.breaks import BreakKind
 from rvtrace_gdb.decode.stepping.hart import MEMO_LIMIT
 from rvtrace_gdb.decode.stepping.reports import LostBytes
 from rvtrace_gdb.support.errors import Progress, silent

@@ -214,6 +214,10 @@ def trap_text(cause: int, interrupt: bool) -> str:
     return f"{kind} {cause}" if name is None else f"{kind} {cause} ({name})"
 
 
+UNKNOWN_THREAD = (1 << 32) - 1
+"""In place of the ID of a thread that `scontext` would have: one runs, and nobody knows which."""
+
+
 class ProgramContext(NamedTuple):
     """The program that a hart runs, as far as reported. None: not known.
 

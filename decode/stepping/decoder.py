@@ -7,10 +7,9 @@ from typing import Generic, Self, TypeVar
 
 from rvtrace_gdb.decode.history.builder import BuilderFactory, HistoryBuilder, SourceHistories
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, Resumable, StreamPlace, attributes, set_attributes
-from rvtrace_gdb.decode.history.events import Accounting
+from rvtrace_gdb.decode.history.events import Accounting, BreakKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.decode.stepping.breaks import BreakKind
 from rvtrace_gdb.decode.stepping.hart import HartDecoder
 from rvtrace_gdb.decode.stepping.reports import Losses, LostBytes
 from rvtrace_gdb.support.errors import Progress

@@ -27,8 +27,7 @@ from rvtrace_gdb.decode.history.events import (
     Trap,
 )
 from rvtrace_gdb.decode.history.history import History, Path
-from rvtrace_gdb.decode.program.csrs import ProgramContext
-from rvtrace_gdb.decode.stepping.breaks import UNKNOWN_THREAD
+from rvtrace_gdb.decode.program.csrs import UNKNOWN_THREAD, ProgramContext
 from rvtrace_gdb.decode.stepping.control_flow import CallEffect, Stack, pushed
 from rvtrace_gdb.decode.stepping.reports import LostBytes, Report
 

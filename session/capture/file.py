@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
+from rvtrace_gdb.decode.history.events import BreakKind
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, REPEAT_BITS
-from rvtrace_gdb.decode.stepping.breaks import BreakKind
 from rvtrace_gdb.session.capture import json_fields
 from rvtrace_gdb.session.capture.container import (
     DAMAGE,

@@ -6,8 +6,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
-from rvtrace_gdb.decode.stepping.breaks import UNKNOWN_THREAD as UNKNOWN_THREAD
-from rvtrace_gdb.decode.stepping.breaks import BreakKind
+from rvtrace_gdb.decode.history.events import BreakKind
+from rvtrace_gdb.decode.program.csrs import UNKNOWN_THREAD as UNKNOWN_THREAD
 from rvtrace_gdb.support.extents import Extent
 
 if TYPE_CHECKING:

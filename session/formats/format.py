@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol, Self, TypeAlias, TypeVar
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import SYNC_MAX_LOWEST_UNIT, SyncMode
 from rvtrace_gdb.decode.history.builder import HistoryBuilder, IncrementalBuilder, SourceHistories
+from rvtrace_gdb.decode.history.events import BreakKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Program
-from rvtrace_gdb.decode.stepping.breaks import BreakKind
 from rvtrace_gdb.session.capture.model import CapturedEncoder, SystemMark, TraceBreak
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.support.errors import Progress

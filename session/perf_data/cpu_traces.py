@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from heapq import merge
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.stepping.breaks import BreakKind
+from rvtrace_gdb.decode.history.events import BreakKind
 from rvtrace_gdb.session.capture.model import UNKNOWN_THREAD, SystemMark, TraceBreak
 from rvtrace_gdb.session.perf_data.auxtrace import AuxBuffer, AuxPiece
 from rvtrace_gdb.session.perf_data.code_epochs import CodeEpochs
