@@ -58,6 +58,27 @@ def ends_in(
     return [at + 1 for at in found if _is_left(history.pc(at), history.pc(at + 1), image)]
 
 
+def entries_by_jump(
+    calls: CallHistory, image: Image, functions: Iterable[int], progress: Progress
+) -> list[int]:
+    """Return the positions at which some functions were called or jumped to, in order: a label in the middle of code is
+    passed, too. Raises what *progress* raises.
+    """
+    history, starts = calls.history, set(functions)
+    if not starts:
+        return []
+    found = ExecutionSearch(calls, executions(*starts), progress).positions(progress)
+    return [at for at in found if at and not _follows(history.pc(at - 1), history.pc(at), image)]
+
+
+def _follows(pc: int, following: int, image: Image) -> bool:
+    """Return whether an instruction follows another one in memory."""
+    try:
+        return pc == GAP or pc + image.instruction(pc).length == following
+    except (CodeMissing, UndecodableInstruction):
+        return True
+
+
 def _is_left(pc: int, following: int, image: Image) -> bool:
     return following == GAP or image.function(pc) != image.function(following)
 

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.questions.moment import PastMoment
 from rvtrace_gdb.session.tasks.expressions import NotInProgram, TaskExpressions
-from rvtrace_gdb.session.tasks.switches import ends_in, gap_borders
+from rvtrace_gdb.session.tasks.switches import ends_in, entries_by_jump, gap_borders
 from rvtrace_gdb.session.tasks.task_system import Expressions, TaskSystem, functions_named
 from rvtrace_gdb.session.tasks.turns import RtosTask, TaskSource, TaskTurn, TaskTurns
 from rvtrace_gdb.support.errors import Progress
@@ -61,6 +61,7 @@ class TurnFinder:
         self._history: History = calls.history
         self._expressions = TaskExpressions(image, system.scope)
         self._creations: Sequence[int] = ()
+        self._starts: Sequence[int] = ()
         self._has_creations = any(any(image.symbols_named(name)) for name in system.creations)
         self._read: dict[tuple[int, int], TaskKey] = {}
         self._missing: dict[str, str] = {}
@@ -71,6 +72,8 @@ class TurnFinder:
         if self._past is not None:
             self._past.prepare(self._progress)
         self._creations = self._ends(self._system.creations)
+        starts = functions_named(self._image, self._system.starts)
+        self._starts = entries_by_jump(self._calls, self._image, starts, self._progress)
         begins = self._turn_begins()
         parts = [self._running_task(begin, end, number, len(begins)) for number, (begin, end) in
                  enumerate(pairwise([*begins, len(self._history)]))]  # fmt: skip
@@ -157,9 +160,10 @@ class TurnFinder:
     def _without_task_before_start(self, parts: Sequence[_RunningTask]) -> list[_RunningTask]:
         """Say of what ran before the first task was started that no task did, up to the gap before it."""
         found = list(parts)
-        for start in self._ends(self._system.starts):
-            number = next((at for at, one in enumerate(found) if one.begin == start), 0) - 1
-            if number >= 0 and self._history.pc(found[number].begin) != GAP:
+        begins = [one.begin for one in parts]
+        for start in self._starts:
+            number = bisect_right(begins, start) - 1
+            if self._history.pc(found[number].begin) != GAP:
                 found[number] = found[number]._replace(task=None, source=TaskSource.NONE)
         return found
 
@@ -167,7 +171,7 @@ class TurnFinder:
         """Return whether the call stack of each task is seen from its beginning: the first task was started in the
         history, and nothing is missing. Else one of a task that runs the same code may be taken for that of another.
         """
-        return not self._history.gaps and bool(self._ends(self._system.starts))
+        return not self._history.gaps and bool(self._starts)
 
     # -- the result
 
