@@ -25,7 +25,7 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
 from rvtrace_gdb.session.description.model import TRAP_RETURNS, Description
 from rvtrace_gdb.session.sources.options import Armed
-from rvtrace_gdb.session.tasks.switch_functions import SWITCH_FUNCTIONS
+from rvtrace_gdb.session.tasks.task_system import shipped_systems
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.text import warning
 
@@ -97,7 +97,7 @@ class NotifyPlaces:
     @cached_property
     def switches(self) -> tuple[int, ...]:
         """The entries of the functions that are known to switch tasks."""
-        names = (name for names in SWITCH_FUNCTIONS.values() for name in names)
+        names = (name for system in shipped_systems() for name in system.switches)
         return tuple(dict.fromkeys(address for name in names for address, _ in self._image.symbols_named(name)))
 
     def trap_returns(self, names: tuple[str, ...]) -> tuple[int, ...]:
