@@ -81,7 +81,7 @@ class SystemMark(NamedTuple):
 
     thread  which thread runs, as `scontext` would have it; UNKNOWN_THREAD: one of several; None: the trace says it
     epoch   which code is in memory, see `ProgramContext`
-    time    in nanoseconds: what follows was recorded then, or later; None: the trace has times of its own
+    time    when that was recorded, in nanoseconds: its beginning, or else its end; None: the trace has times of its own
     """
 
     offset: int

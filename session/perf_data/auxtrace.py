@@ -128,7 +128,9 @@ class AuxBuffer:
     ranges: list[AuxRange] = field(default_factory=list)
 
     def pieces(self) -> list[AuxPiece]:
-        """Return the pieces in order. A buffer whose AUX records are missing is one piece for each stretch."""
+        """Return the pieces in order, also those without bytes, which say when nothing more was recorded. A buffer whose
+        AUX records are missing is one piece for each stretch.
+        """
         stretches = sorted(self.stretches)
         whole = (AuxRange(it.offset, len(it.data), AuxFlag(0), RecordOrigin()) for it in stretches)
         ranges = sorted(self.ranges, key=lambda one: one.offset) or list(whole)
@@ -141,8 +143,7 @@ class AuxBuffer:
             data = _bytes_of(stretches, first, one.offset, one.size)
             loss = _loss(one, end, len(data))
             end = one.offset + len(data)
-            if data or loss:
-                found.append(AuxPiece(data, loss, one.origin))
+            found.append(AuxPiece(data, loss, one.origin))
         return found
 
 

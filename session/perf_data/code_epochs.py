@@ -143,7 +143,8 @@ def mixed_image(images: list[Image], xlen: int) -> Image:
     found = Image(xlen)
     parts = sorted((start, data) for image in images for start, data in image.segments)
     unknown = _contradictions(parts)
-    for elf, bias in dict.fromkeys((elf, bias) for image in images for elf, bias in image.elves):
+    elves = {(elf.path, bias): elf for image in images for elf, bias in image.elves}
+    for (_, bias), elf in elves.items():
         segments = [(elf_part.vaddr + bias, elf_part.data) for elf_part in elf.segments]
         if not any(_touches(unknown, start, start + len(data)) for start, data in segments):
             found.add_elf(elf, bias)

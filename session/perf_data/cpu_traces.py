@@ -27,12 +27,15 @@ STOPPED = "the kernel stopped the encoder there and started it again"
 
 
 class PlacedPiece(NamedTuple):
-    """A piece of the buffer number *buffer*, and when it was recorded, in nanoseconds: after *begin*, until *end*."""
+    """A piece of the buffer number *buffer*, and when it was recorded, in nanoseconds: after *begin*, until *end*.
+    *time*: of the switch to its thread, if that is known, else of its AUX record; None: it has none.
+    """
 
     buffer: int
     piece: AuxPiece
     begin: int = 0
     end: int = _FOREVER
+    time: int | None = None
 
 
 @dataclass
@@ -88,6 +91,8 @@ class CpuTraces:
         before: PlacedPiece | None = None
         for placed in one.pieces:
             owner = self._owner(placed.piece)
+            if not placed.piece.data and not placed.piece.loss:
+                continue
             if pid is not None and owner not in (0, pid):
                 left_out[owner] += len(placed.piece.data)
                 since += len(placed.piece.data)
@@ -119,7 +124,7 @@ class CpuTraces:
     def _system_mark(self, cpu: int | None, placed: PlacedPiece, offset: int, epochs: CodeEpochs) -> SystemMark:
         threads = self._possible_threads(cpu, placed)
         begin, end = placed.begin, placed.end
-        time = None if self._timed or end == _FOREVER else begin or end
+        time = None if self._timed else placed.time
         if len(threads) == 1:
             return SystemMark(offset, next(iter(threads)), epochs.epoch_of(begin, end), time)
         pids = {self._pid_of.get(thread, thread) for thread in threads} or self._all
@@ -157,7 +162,7 @@ class CpuTraces:
                 placed.append(one)
                 continue
             began = self._recording.scheduling.run_begin(cpu, origin.tid, origin.time)
-            placed.append(one._replace(begin=max(last, began), end=origin.time))
+            placed.append(one._replace(begin=max(last, began), end=origin.time, time=max(last, began or origin.time)))
             last = origin.time
         return _CpuPieces(name, hart, cpu, placed)
 

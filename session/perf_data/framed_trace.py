@@ -50,7 +50,7 @@ class FramedTrace:
                 offset += len(BARRIER)
             now = piece.origin.time
             epoch = epochs.epoch_of(before, before if now is None else now)
-            marks.append(SystemMark(offset, None, epoch, None if timed or now is None else before or now))
+            marks.append(SystemMark(offset, None, epoch, None if timed else now))
             whole = len(piece.data) // FRAME_BYTES * FRAME_BYTES
             parts.append(piece.data[:whole])
             offset, buffer, before = offset + whole, number, before if now is None else now

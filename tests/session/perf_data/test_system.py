@@ -1,0 +1,279 @@
+"""What the kernel's records say of a trace: which thread ran, which program it had, when, and which code the kernel
+had. Known of harts that were stepped, of the records, and of the trace.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.decode.history.events import BreakKind
+from rvtrace_gdb.decode.history.hart_order import HartOrder
+from rvtrace_gdb.decode.history.history import GAP, History
+from rvtrace_gdb.session.capture import file as capture_file
+from rvtrace_gdb.session.capture.model import UNKNOWN_THREAD, CapturedSink, TraceBreak
+from rvtrace_gdb.session.session import Session
+from tests.helpers.cross_compiler import symbol_address
+from tests.reports.coverage import traced
+from tests.session.perf_data.recorded import ARCH, code_segment, started
+from tests.session.perf_data.test_importing import imported, trace_of
+from tests.session.perf_data.writer import Writer, attr
+
+OUT = 1 << 13  # of SWITCH and SWITCH_CPU_WIDE
+
+
+class Program:
+    """A program that ran: its file, what ran, its trace."""
+
+    def __init__(
+        self, folder: Path, name: str, level: str = "-O0", *, form: str = "--ntrace",
+        sources: Sequence[Path] = traced.SOURCES,
+    ) -> None:  # fmt: skip
+        built = traced.program(folder / "built", sources, level)
+        self.elf = folder / f"{name}.elf"
+        self.elf.write_bytes(built.read_bytes())
+        self.ran = traced.retired(self.elf)
+        self.data, self.settings = trace_of(self.elf, self.ran, folder / "it.rvt", form)
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    return Program(tmp_path_factory.mktemp("one"), "one")
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """It has other code at the same addresses."""
+    return Program(tmp_path_factory.mktemp("other"), "other", "-O2")
+
+
+class Recorder(Writer):
+    """What perf records of a CPU, with its trace, piece by piece."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.trace: dict[int, bytes] = {}
+
+    def piece(self, data: bytes, *, pid: int, time: int, cpu: int = 0, index: int = 0, id: int = 1, tid: int = 0) -> None:
+        offset = len(self.trace.get(index, b""))
+        self.trace[index] = self.trace.get(index, b"") + data
+        self.aux(offset, len(data), pid=pid, tid=tid or pid, time=time, cpu=cpu, id=id)
+
+    def id_index(self, *rows: tuple[int, int, int, int]) -> None:
+        """(id, idx, cpu, tid) of each; -1: of all."""
+        self.record(69, self.pack("Q", len(rows)) + b"".join(self.pack("2Q2q", *row) for row in rows))
+
+    def switch(self, tid: int, *, time: int, other: int | None = None, out: bool = False, cpu: int = 0) -> None:
+        body = b"" if other is None else self.pack("2I", other, other)
+        self.kernel_record(14 if other is None else 15, body, OUT * out, pid=tid, tid=tid, time=time, cpu=cpu)
+
+    def poke(self, address: int, before: bytes, after: bytes, *, time: int) -> None:
+        body = self.pack("Q2H", address, len(before), len(after)) + before + after
+        self.kernel_record(20, body + bytes(-len(body) % 8), 1, time=time)
+
+    def written(self, cpus: dict[int, int] | None = None, tids: dict[int, int] | None = None) -> bytes:
+        """The file. *cpus*, *tids*: of the buffers."""
+        self.auxtrace_info([9])
+        for index, data in self.trace.items():
+            tid = (tids or {}).get(index)
+            cpu = -1 if tid is not None else (cpus or {}).get(index, 0)
+            self.auxtrace(data, index=index, cpu=cpu, tid=-1 if tid is None else tid)
+        return self.file([(attr(), [1, 2])], ARCH)
+
+
+def opened(data: bytes, folder: Path, *programs: Program, more: tuple[str, ...] = ()) -> tuple[Session, list[str]]:
+    words = [word for program in programs for word in ("--elf", str(program.elf))]
+    return imported(data, folder / "perf.data", "--settings", str(programs[0].settings), *words, *more)
+
+
+def history_of(session: Session, hart: int = 0) -> History:
+    return session.harts().harts.histories[hart]
+
+
+def by_context(history: History) -> list[tuple[int | None, list[int]]]:
+    """What ran, without gaps, in each context, whose thread comes first."""
+    begins = [position for position, _ in history.contexts]
+    return [
+        (context.scontext, [pc for pc in history.pcs(begin, end) if pc != GAP])
+        for (_, context), (begin, end) in zip(history.contexts, pairwise([*begins, len(history)]), strict=True)
+    ]
+
+
+def test_a_process_executes_another_program(one: Program, other: Program, tmp_path: Path) -> None:
+    """The same process, at the same addresses, with the code of each time; and a process of the same number later."""
+    writer = Recorder()
+    started(writer, one.elf, 100)
+    writer.piece(one.data, pid=100, time=10)
+    writer.comm(100, 100, "other", exec=True, time=20)
+    segment = code_segment(other.elf)
+    size = segment.vaddr + len(segment.data) - (segment.vaddr & -4096) + 4096 & -4096
+    writer.mmap2(100, segment.vaddr & -4096, size, segment.offset & -4096, f"/bin/{other.elf.name}", time=21)
+    writer.piece(b"", pid=100, time=22)  # from here on the other program alone
+    writer.piece(other.data, pid=100, time=30)
+    session, notes = opened(writer.written(), tmp_path, one, other)
+    assert by_context(history_of(session)) == [(100, one.ran), (100, other.ran)]
+    assert notes == []
+
+
+def test_where_a_program_is_executed_meanwhile_both_have_run(one: Program, other: Program, tmp_path: Path) -> None:
+    """What both have alike at an address ran; elsewhere nobody knows the code, and no instruction is made up."""
+    writer = Recorder()
+    started(writer, one.elf, 100)
+    writer.comm(100, 100, "other", exec=True, time=20)
+    segment = code_segment(other.elf)
+    size = segment.vaddr + len(segment.data) - (segment.vaddr & -4096) + 4096 & -4096
+    writer.mmap2(100, segment.vaddr & -4096, size, segment.offset & -4096, f"/bin/{other.elf.name}", time=21)
+    writer.piece(one.data + other.data, pid=100, time=30)
+    writer.piece(other.data, pid=100, time=40)
+    session, _ = opened(writer.written(), tmp_path, one, other)
+    history = history_of(session)
+    (_, mixed), (_, last) = by_context(history)
+    assert last == other.ran and len(mixed) < len(one.ran) + len(other.ran)
+    places = [(at, len(data)) for at, data in session.capture().images[0].code]
+    assert all(any(at <= pc < at + size for at, size in places) for pc in mixed)
+    assert any("code of one of several programs" in event.text for event in history.events)
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_switches_say_which_thread_ran(wide: bool, one: Program, other: Program, tmp_path: Path) -> None:
+    """In a session of whole CPUs the AUX record comes at any time: its own thread, here 1, means nothing."""
+    writer = Recorder()
+    writer.id_index((1, 0, 0, -1), (2, 1, 1, -1))
+    started(writer, one.elf, 100)
+    started(writer, other.elf, 200)
+    for begin, thread, program in ((100, 100, one), (200, 200, other), (300, 100, one)):
+        writer.switch(thread, time=begin, other=0 if wide else None)
+        writer.switch(thread, time=begin + 50, other=0 if wide else None, out=True)
+        writer.piece(program.data, pid=1, time=begin + 60)
+    session, notes = opened(writer.written(), tmp_path, one, other)
+    assert by_context(history_of(session)) == [(100, one.ran), (200, other.ran), (100, one.ran)]
+    assert notes == []
+
+
+def test_which_of_several_threads_ran_is_not_known(one: Program, tmp_path: Path) -> None:
+    """Two processes with the same program: the code is known, and the thread is not."""
+    writer = Recorder()
+    writer.id_index((1, 0, 0, -1))
+    started(writer, one.elf, 100)
+    started(writer, one.elf, 200)
+    writer.switch(100, time=10, other=0)
+    writer.switch(100, time=20, other=200, out=True)
+    writer.piece(one.data, pid=1, time=30)
+    session, _ = opened(writer.written(), tmp_path, one)
+    [sink] = session.capture().sinks
+    assert [mark.thread for mark in sink.marks] == [UNKNOWN_THREAD]
+    history = history_of(session)
+    assert list(history.pcs()) == one.ran and history.context_at(0).scontext is None
+
+
+def test_each_cpu_has_one_history_and_times_merge_them(one: Program, other: Program, tmp_path: Path) -> None:
+    """Threads with buffers of their own, each on both CPUs in turn. The kernel says which hart a CPU is."""
+    writer = Recorder()
+    started(writer, one.elf, 100)
+    started(writer, other.elf, 200)
+    for cpu, hart in ((0, 4), (1, 7)):
+        writer.kernel_record(21, writer.pack("Q", hart), cpu=cpu, time=3)
+    writer.piece(one.data, pid=100, time=10, cpu=0, index=0)
+    writer.piece(other.data, pid=200, time=15, cpu=1, index=1, id=2)
+    writer.piece(one.data, pid=100, time=30, cpu=1, index=0)
+    writer.piece(other.data, pid=200, time=25, cpu=0, index=1, id=2)
+    session, notes = opened(writer.written(tids={0: 100, 1: 200}), tmp_path, one, other)
+    assert sorted(session.harts().harts.histories) == [4, 7] and notes == []
+    assert by_context(history_of(session, 4)) == [(100, one.ran), (200, other.ran)]
+    assert by_context(history_of(session, 7)) == [(200, other.ran), (100, one.ran)]
+    order = [(run.hart, run.end - run.begin) for run in HartOrder(session.harts().harts.histories).runs()]
+    assert [hart for hart, _ in order] == [4, 7, 4, 7]
+
+
+@pytest.mark.parametrize("form", ["--ntrace", "--etrace"])
+def test_pieces_that_do_not_go_on_begin_anew(form: str, tmp_path: Path) -> None:
+    """A series resets the write pointer at each context switch: what is cut off at the end of a piece belongs to
+    nothing behind it, and the next piece is read from its first message on.
+    """
+    program = Program(tmp_path, "one", form=form)
+    cut = program.data[: len(program.data) // 2]
+    sinks = {}
+    for kind in BreakKind:
+        data = cut + program.data
+        sinks[kind] = decoded_with(program, data, (TraceBreak(len(cut), "why", kind),))
+    for kind in (BreakKind.MESSAGE, BreakKind.RESTART):
+        parts = stretches_of(sinks[kind])
+        assert parts[-1] == program.ran
+        assert parts[0] == program.ran[: len(parts[0])] and len(parts) == 2
+    assert len(stretches_of(sinks[BreakKind.ANYWHERE])[-1]) < len(program.ran)
+    ended = decoded_with(program, program.data + program.data, (TraceBreak(len(program.data), "w", BreakKind.RESTART),))
+    assert stretches_of(ended) == [program.ran, program.ran]
+    assert not any(event.is_loss for event in ended.events)
+
+
+def decoded_with(program: Program, data: bytes, breaks: tuple[TraceBreak, ...]) -> History:
+    """A history of other bytes with the settings, the program and the code of a trace."""
+    capture = capture_file.load(program.settings)
+    [sink] = capture.sinks
+    assert isinstance(sink, CapturedSink)
+    session = Session()
+    session.open_capture(replace(capture, sinks=(replace(sink, data=data, breaks=breaks),)), "x", None)
+    [history] = session.harts().harts.histories.values()
+    return history
+
+
+def stretches_of(history: History) -> list[list[int]]:
+    found: list[list[int]] = [[]]
+    for pc in history.pcs():
+        if pc == GAP:
+            found.append([])
+        else:
+            found[-1].append(pc)
+    return found
+
+
+KEY = """
+int seen;
+__attribute__((noinline)) static void work(void)
+{
+    asm volatile(".option push\\n.option norvc\\n.balign 4\\n.globl key\\nkey: " INSTRUCTION
+                 "\\nnop\\n1: nop\\n.option pop");
+    seen++;
+}
+int main(void)
+{
+    for (int n = 0; n < 4; n++)
+        work();
+    return 0;
+}
+"""
+
+
+def with_key(folder: Path, instruction: str) -> Program:
+    folder.mkdir()
+    source = folder / "key.c"
+    source.write_text(KEY.replace("INSTRUCTION", f'"{instruction}"'))
+    return Program(folder, "vmlinux", sources=(source,))
+
+
+def test_the_kernel_changes_its_code(tmp_path: Path) -> None:
+    """A static key: a nop that becomes a jump and a nop again. Of the piece in which it changes nobody knows it."""
+    off, on = with_key(tmp_path / "off", "nop"), with_key(tmp_path / "on", "j 1f")
+    segment = code_segment(off.elf)
+    key = symbol_address(off.elf, "key")
+    nop, jump = (code_segment(it.elf).data[key - segment.vaddr :][:4] for it in (off, on))
+    assert key == symbol_address(on.elf, "key") and nop != jump and off.ran != on.ran
+    writer = Recorder()
+    writer.piece(off.data, pid=100, time=10)
+    writer.poke(key, nop, jump, time=20)
+    writer.piece(b"", pid=100, time=21)
+    writer.piece(on.data, pid=100, time=30)
+    writer.piece(on.data, pid=100, time=40)
+    writer.poke(key, jump, nop, time=41)
+    writer.piece(b"", pid=100, time=42)
+    writer.piece(off.data, pid=100, time=50)
+    writer.poke(key, nop, jump, time=60)
+    writer.piece(off.data, pid=100, time=70)
+    session, _ = opened(writer.written(), tmp_path, off)
+    *known, changing = [part for part in stretches_of(history_of(session)) if part]
+    assert known[:4] == [off.ran, on.ran, on.ran, off.ran]
+    assert key not in changing and changing == off.ran[: len(changing)]
+
+
