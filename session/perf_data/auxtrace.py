@@ -128,8 +128,8 @@ class AuxBuffer:
     ranges: list[AuxRange] = field(default_factory=list)
 
     def pieces(self) -> list[AuxPiece]:
-        """Return the pieces in order, also those without bytes, which say when nothing more was recorded. A buffer whose
-        AUX records are missing is one piece for each stretch.
+        """Return the pieces in order, with those without bytes, which say until when nothing was recorded. A buffer
+        whose AUX records are missing is one piece for each stretch.
         """
         stretches = sorted(self.stretches)
         whole = (AuxRange(it.offset, len(it.data), AuxFlag(0), RecordOrigin()) for it in stretches)

@@ -56,7 +56,9 @@ class Recorder(Writer):
         super().__init__()
         self.trace: dict[int, bytes] = {}
 
-    def piece(self, data: bytes, *, pid: int, time: int, cpu: int = 0, index: int = 0, id: int = 1, tid: int = 0) -> None:
+    def piece(
+        self, data: bytes, *, pid: int, time: int, cpu: int = 0, index: int = 0, id: int = 1, tid: int = 0
+    ) -> None:
         offset = len(self.trace.get(index, b""))
         self.trace[index] = self.trace.get(index, b"") + data
         self.aux(offset, len(data), pid=pid, tid=tid or pid, time=time, cpu=cpu, id=id)
