@@ -9,6 +9,17 @@ entry is what the registers DELTA_SRC and DELTA_DST give, 32 bits each, lowest b
 A branch that is not taken gives no entry, so between DELTA_DST and the next DELTA_SRC the code is straight: what ran
 follows from the program. An instruction that raised an exception counts as executed: it is DELTA_SRC. Whether that, or
 an interrupt behind it, led to the handler is known where the instruction always raises one (ecall, ebreak).
+
+In debug mode nothing is recorded, and leaving it is a transfer, also to the next instruction. The ebreak of a software
+breakpoint counts as executed: what ran in its place has an entry from that address to itself.
+
+What ran before the first entry and after the last one follows from where the hart stood then, if that is known:
+`history_of` takes it from the settings, which have these besides the registers:
+
+    BEGIN       the hart was halted here when tracing was started
+    END         it was halted here after the last entry
+    EBREAK      1 if the ebreak of a breakpoint halted it there
+    LAST        tracing stopped by itself when this instruction was executed (STOP_ADDR)
 """
 
 import re
@@ -26,6 +37,7 @@ from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 ENTRY = struct.Struct("<II")
+BEGIN, END, EBREAK, LAST = "BEGIN", "END", "EBREAK", "LAST"
 _OFTEN = 1 << 12  # entries between two calls of the progress
 _CUT = "the last bytes are not a whole pair (8 bytes)"
 _TEXT = re.compile(
@@ -109,14 +121,18 @@ def history_of(
     wrapped: bool = False,
     progress: Progress = silent,
 ) -> SourceHistories:
-    """Return what ran. *wrapped*: older entries were dropped. Raises only what *progress* raises."""
+    """Return what ran. *settings*: may have BEGIN, END, EBREAK and LAST. *wrapped*: older entries were dropped. Raises
+    only what *progress* raises.
+    """
     decoder = _PairDecoder(TransferHistory(program, "pair"))
+    if not wrapped:
+        decoder.begin(settings.get(BEGIN))
     whole = len(data) - len(data) % ENTRY.size
     for number, (source, destination) in enumerate(ENTRY.iter_unpack(data[:whole])):
         if not number % _OFTEN:
             progress("decoding", number * ENTRY.size, len(data))
         decoder.take(pair_of(source, destination), number * ENTRY.size)
-    decoder.end(whole)
+    decoder.end(whole, settings)
     if whole < len(data):
         decoder.history.loss(skipped(len(data) - whole, _CUT), whole)
     history = decoder.history.builder.finish(Accounting(len(data), whole, 0, len(data) - whole))
@@ -129,6 +145,11 @@ class _PairDecoder:
     def __init__(self, history: TransferHistory) -> None:
         self.history = history
         self._here: int | None = None  # the instruction that ran after the last entry
+        self._begin: int | None = None
+
+    def begin(self, pc: int | None) -> None:
+        """Begin where a hart was halted; None: not known."""
+        self._begin = pc
 
     def take(self, pair: DeltaPair, offset: int) -> None:
         """Add an entry: what ran up to its source, and the transfer."""
@@ -136,14 +157,15 @@ class _PairDecoder:
         if self._here is not None and pair.first:
             self.end(offset)
         if self._here is None:
-            history.start(pair.source, offset, StartReason.TRACING_STARTS if pair.first else StartReason.OLDEST_RECORD)
-            found = code.up_to(pair.source, pair.source)
+            found = self._start(pair, offset)
         else:
             found = code.up_to(self._here, pair.source)
         if found.why:
             self._contradicted(found, pair, offset)
             return
-        if not pair.trap:
+        if self._is_breakpoint(pair):
+            history.run(found.pcs[:-1])
+        elif not pair.trap:
             history.run(found.pcs)
             wrong = not code.may_transfer(pair.source, pair.destination) and not self._was_halted(pair)
             if wrong:
@@ -153,6 +175,24 @@ class _PairDecoder:
         else:
             self._add_trap(found, pair, offset)
         self._here = pair.destination
+
+    def _start(self, pair: DeltaPair, offset: int) -> StraightCode:
+        """Start at the first entry, and return what ran up to its source."""
+        history, code = self.history, self.history.code
+        begin, self._begin = self._begin, None
+        found = code.up_to(pair.source if begin is None else begin, pair.source)
+        if begin is not None and (found.why or not pair.first):  # it did not go on where it was
+            found = code.up_to(pair.source, pair.source)
+        reason = StartReason.TRACING_STARTS if pair.first else StartReason.OLDEST_RECORD
+        history.start(found.pcs[0] if found.pcs else pair.source, offset, reason)
+        return found
+
+    def _is_breakpoint(self, pair: DeltaPair) -> bool:
+        """Return whether the source was the ebreak of a software breakpoint, and what is in its place ran then."""
+        if pair.trap or pair.source != pair.destination:
+            return False
+        source = self.history.code.instruction(pair.source)
+        return not isinstance(source, str) and source.offset != 0  # which is a loop of one instruction
 
     def _add_trap(self, code: StraightCode, pair: DeltaPair, offset: int) -> None:
         source = self.history.code.instruction(pair.source)
@@ -178,21 +218,48 @@ class _PairDecoder:
         source = self.history.code.instruction(pair.source)
         return not isinstance(source, str) and pair.source + source.length == pair.destination
 
-    def end(self, offset: int) -> None:
-        """End the trace, or what ran before it was started again: the last destination ran."""
-        if self._here is None:
+    def end(self, offset: int, settings: Settings = NO_SETTINGS) -> None:
+        """End the trace, or what ran before it was started again: the last destination ran, and what certainly ran
+        after it. Without an entry that is what ran from the beginning on.
+        """
+        history, here, begin = self.history, self._here, self._begin
+        self._here = self._begin = None
+        start = here if here is not None else begin
+        if start is None:
             return
-        if not isinstance(self.history.code.instruction(self._here), str):
-            self.history.run((self._here,))
-        self.history.off(offset, StopReason.END_NOT_RECORDED)
-        self._here = None
+        rest = self._after(start, settings)
+        if here is None and rest:
+            history.start(start, offset, StartReason.TRACING_STARTS)
+        if rest is None and here is not None:
+            found = history.code.instruction(here)
+            history.run(() if isinstance(found, str) or found.itype is IType.EXCEPTION else (here,))
+        history.run(rest or ())
+        if here is not None or rest:
+            history.off(offset, _end_reason(settings) if rest is not None else StopReason.END_NOT_RECORDED)
+
+    def _after(self, pc: int, settings: Settings) -> tuple[int, ...] | None:
+        """Return what ran from *pc* on up to the end of the trace, None: that is not certain."""
+        last, end, code = settings.get(LAST), settings.get(END), self.history.code
+        if last is not None:
+            found = code.up_to(pc, last)
+            return None if found.why else found.pcs
+        if end is None:
+            return None
+        if settings.get(EBREAK):  # it counts as executed: a transfer to it has an entry
+            found = code.up_to(pc, end)
+            return None if found.why else found.pcs[:-1]
+        return code.before_halt(pc, end)
+
+
+def _end_reason(settings: Settings) -> StopReason:
+    return StopReason.DEBUG_MODE if LAST not in settings else StopReason.TRACE_DISABLED
 
 
 class PairEncoder:
     """What TRACER records of a hart that retires blocks and takes traps. *stop_pc*: tracing stops when this runs."""
 
     def __init__(self, stop_pc: int = 0xFFFF_FFFF) -> None:
-        self._stop_pc = stop_pc & ~1
+        self.stop_pc = stop_pc & ~1
         self._last: int | None = None
         self._next: int | None = None  # where the last instruction would continue without a transfer
         self._first, self.running = True, True
@@ -219,7 +286,7 @@ class PairEncoder:
             self._first = False
         self._last, self._next = pc, pc + size
         self._trapped, self._transferred = False, jumps
-        self.running = pc != self._stop_pc
+        self.running = pc != self.stop_pc
 
     def trapped(self, raised_at: int | None) -> Iterator[DeltaPair]:
         """Yield the entry that an instruction makes that raises an exception; None: an interrupt comes. What is
@@ -228,3 +295,7 @@ class PairEncoder:
         if raised_at is not None:
             yield from self.executed(raised_at, 4)
         self._transferred = self._trapped = True
+
+    def resumed(self) -> None:
+        """Note that a debugger lets the hart go on: that is a transfer, also to the next instruction."""
+        self._transferred = self._last is not None

@@ -10,6 +10,7 @@ from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
 from rvtrace_gdb.decode.stepping.reports import contradiction_report
 
+_ELSEWHERE = frozenset({IType.UNINFERABLE_CALL, IType.RETURN, IType.TRAP_RETURN})
 _MOST = 1 << 16  # instructions in a row without a transfer: more are noise
 
 
@@ -57,6 +58,31 @@ class TransferCode:
         if found is None:
             found = self._to_transfers[pc] = self._walk(pc, None)
         return found
+
+    def before_halt(self, pc: int, end: int) -> tuple[int, ...] | None:
+        """Return the instructions from *pc* on that ran before a hart was halted at *end*, None: that is not certain.
+
+        They are straight code, after which there was one transfer at most, by a branch or a direct jump to *end*. More
+        than one way to get there is not certain, nor a way by an indirect jump; calls and returns do not lead into the
+        straight code in front of them.
+        """
+        ways: list[tuple[int, ...]] = []
+        pcs: list[int] = []
+        while len(pcs) < _MOST:
+            found = self.instruction(pc)
+            if isinstance(found, str):
+                break
+            pcs.append(pc)
+            if found.offset is not None and self.may_transfer(pc, end):
+                ways.append(tuple(pcs))
+            if found.itype not in (IType.NONE, IType.NOT_TAKEN):
+                if found.is_uninferable and found.itype not in _ELSEWHERE:
+                    return None
+                break
+            pc += found.length
+            if pc == end:
+                ways.append(tuple(pcs))
+        return ways[0] if len(ways) == 1 else None
 
     def path(self, pcs: tuple[int, ...]) -> Path:
         """Return the path of these instructions, the same for the same ones."""

@@ -1,5 +1,8 @@
 # A program for NEORV32 that traces itself: calls, loops, recursion, a jump table, ecall, an illegal instruction, a timer
 # interrupt in between. It starts TRACER, works, stops it, and prints every pair in hexadecimal, SRC then DST, on UART0.
+    .ifndef STOP_AT
+    .set STOP_AT, -1
+    .endif
     .option norvc
     .section .text.start, "ax"
     .globl _start
@@ -13,8 +16,8 @@ _start:
     sw t0, 0(s1)
     li t0, 1
     sw t0, 0(s0)                # CTRL: EN
-    li t0, -1
-    sw t0, 4(s0)                # STOP_ADDR: off
+    li t0, STOP_AT
+    sw t0, 4(s0)                # STOP_ADDR: off, unless the assembler is told another STOP_AT
     li t2, 0xfff44000           # mtimecmp: soon
     li t0, 0xfff4bff8
     lw t1, 0(t0)
