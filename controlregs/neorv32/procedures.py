@@ -15,6 +15,7 @@ from rvtrace_gdb.controlregs.target import Target
 from rvtrace_gdb.support.errors import Progress, silent
 
 _EN, _START, _STOP = CTRL.mask("EN"), CTRL.mask("START"), CTRL.mask("STOP")
+_WIDTH = 11  # bits of CTRL that are not reserved
 
 
 class NoTracer(ComponentError):
@@ -36,6 +37,16 @@ class TracerStatus(NamedTuple):
 
     ctrl: int
     stop_addr: int
+
+    @property
+    def plausible(self) -> bool:
+        """Whether CTRL is that of a TRACER, as far as its reserved bits tell."""
+        return not self.ctrl >> _WIDTH
+
+    @property
+    def switched_on(self) -> bool:
+        """Whether it is on; a reset of the processor switches it off."""
+        return bool(self.ctrl & _EN)
 
     @property
     def running(self) -> bool:
@@ -65,14 +76,16 @@ class TracerAccess:
         """Return its state."""
         return TracerStatus(self._read_register(CTRL.offset), self._read_register(STOP_ADDR.offset))
 
-    def start(self, hart: int) -> TracerStatus:
-        """Empty the buffer, and start tracing a hart. Returns what is in force. Raises NoTracer, HartNotSelected."""
+    def start(self, hart: int, stop_addr: int = STOP_ADDR_OFF) -> TracerStatus:
+        """Empty the buffer, and start tracing a hart. *stop_addr*: tracing stops when the instruction there was
+        executed. Returns what is in force. Raises NoTracer, HartNotSelected.
+        """
         select = CTRL.pack(HSEL=hart & 1)
         self._write_register(CTRL.offset, 0)
         self._write_register(CTRL.offset, _EN | select)
-        self._write_register(STOP_ADDR.offset, STOP_ADDR_OFF)
+        self._write_register(STOP_ADDR.offset, stop_addr)
         told = self.status()
-        if not told.ctrl & _EN or told.ctrl >> 11 or told.stop_addr != STOP_ADDR_OFF & ~1:
+        if not (told.switched_on and told.plausible) or told.stop_addr != stop_addr & ~1:
             raise NoTracer(self.name, self.base, told.ctrl)
         if hart > 1 or CTRL.get(told.ctrl, "HSEL") != hart:
             raise HartNotSelected(self.name, self.base, hart)

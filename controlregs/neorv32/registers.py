@@ -9,6 +9,11 @@ BASE = 0xFFF3_0000
 """Where it is (NEORV32_TRACER_BASE)."""
 STOP_ADDR_OFF = 0xFFFF_FFFF
 """The STOP_ADDR with which tracing does not stop by itself."""
+DROPPED_AT_ONCE = 2
+"""So many of the oldest entries are dropped when the last free one was taken: `discard` follows `fifo.free` by a clock,
+so there are two. A buffer from which entries were dropped has its depth less two, less one, or, where tracing
+stops with the entry that fills it, all of them.
+"""
 
 CTRL = Register("CTRL", 0x0, Compliance.REQUIRED, "control and state", (
     Field("EN", 1, FieldAccess.RW, 0, "enabled; 0 resets it and empties the buffer"),

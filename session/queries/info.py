@@ -1,10 +1,10 @@
 """What `trace info` shows: the trace components of a target, their capabilities and settings, and their connections."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from rvtrace_gdb.controlregs.coresight.settings import TmcSettings
 from rvtrace_gdb.controlregs.errors import ComponentError
@@ -30,12 +30,14 @@ from rvtrace_gdb.session.description.model import (
     RamSinkDescription,
     TmcLinkDescription,
     TmcSinkDescription,
+    TracerDescription,
     host_of,
 )
 from rvtrace_gdb.session.queries import coresight_components, registers
 from rvtrace_gdb.session.queries.component_seen import ComponentSeen
 from rvtrace_gdb.session.queries.missing import LookedAt, missing, nothing_arrives
 from rvtrace_gdb.session.queries.registers import in_capture, linked
+from rvtrace_gdb.session.queries.tracers import state_text
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources.ctr import CtrTrace
 from rvtrace_gdb.session.sources.hardware import Route, Topology
@@ -44,6 +46,8 @@ from rvtrace_gdb.session.target.link import ConnectLink, Link, checked
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import counted, printable, warning
 from rvtrace_gdb.transport.openocd.target import OpenOcd
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -234,14 +238,24 @@ class _ComponentReader:
 
     def found_component(self, component: AnyComponent) -> ComponentFound | None:
         """Return the current state of a component, None if it cannot be read."""
+        return self._read(
+            lambda link: find_component(
+                link, self._description, component, in_use=self._in_use, progress=self._progress
+            )
+        )
+
+    def tracer_state(self, tracer: TracerDescription) -> str | None:
+        """Return what a TRACER does, None if it cannot be read."""
+        return self._read(lambda link: state_text(link, tracer))
+
+    def _read(self, ask: Callable[[Link], _T]) -> _T | None:
         if self.problem is not None:
             return None
         try:
             if self._link is None:
                 self._link = self._open.enter_context(linked(self._description, self._connect))
             self.harts = self._link.targets
-            find = find_component
-            return find(self._link, self._description, component, in_use=self._in_use, progress=self._progress)
+            return ask(self._link)
         except Cancelled:
             raise
         except RvtraceError as error:
@@ -262,10 +276,12 @@ def _of_target(
         return
     for port in description.tandem:
         yield ComponentEntry(port.name, (f"tandem port, hart {port.hart}, {port.dialect}", f"arrives {port.where}"))
-    for tracer in description.tracers:
-        yield ComponentEntry(tracer.name, (f"TRACER of NEORV32 at {tracer.base:#x}, hart {tracer.hart}",))
     topology, seen = Topology(description), dict[str, ComponentFound]()
     with _ComponentReader(description, connect, in_use, progress) as asked:
+        for tracer in description.tracers:
+            state = asked.tracer_state(tracer)
+            what = f"TRACER of NEORV32 at {tracer.base:#x}, hart {tracer.hart}"
+            yield ComponentEntry(tracer.name, (what, *([state] if state else [])))
         for component in description.components:
             found = asked.found_component(component)
             seen |= {component.name: found} if found else {}

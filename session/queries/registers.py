@@ -56,6 +56,7 @@ from rvtrace_gdb.session.description.model import (
 from rvtrace_gdb.session.errors import BadOption, Unsupported
 from rvtrace_gdb.session.queries import coresight_components, ctr_records
 from rvtrace_gdb.session.queries.component_seen import ComponentSeen
+from rvtrace_gdb.session.queries.tracers import register_lines
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import Way
 from rvtrace_gdb.session.target.hart_power import off_harts
@@ -351,7 +352,7 @@ def names(session: Session, context: Context, environ: Mapping[str, str] = os.en
     found = list(captured_names(session.capture())) if in_capture(session) else []
     found += [recorder.captured.in_force.name for recorder in ctr_records.recorders(session)]
     description = _description(context, environ, needed=False)
-    found += [component.name for component in description.components] if description else []
+    found += [each.name for each in (*description.components, *description.tracers)] if description else []
     return list(dict.fromkeys(found))
 
 
@@ -404,16 +405,19 @@ def _of_target(
 ) -> list[list[str]]:
     """Describe the components called *names*, all if there are none. One inside another is shown with that."""
     there = {component.name: component for component in description.components}
+    tracers = {tracer.name: tracer for tracer in description.tracers}
     for name in names:
-        if name not in there:
-            raise _unknown_component(name, tuple(there), description.file or "the target description", "")
-    asked = [there[name] for name in names] or list(there.values())
-    places = dict.fromkeys(place(description, component).name for component in asked)
+        if name not in (*there, *tracers):
+            raise _unknown_component(name, (*there, *tracers), description.file or "the target description", "")
+    asked = list(names) or [*there, *tracers]
+    places = dict.fromkeys(place(description, there[name]).name for name in asked if name in there)
     with linked(description, connect) as link:
         off = off_harts(link, description)
-        return [
+        blocks = [
             component_lines(link, there[name], off, everything=wish.everything, progress=progress) for name in places
         ]
+        chosen = [tracers[name] for name in dict.fromkeys(asked) if name in tracers]
+        return blocks + [register_lines(link, tracer, everything=wish.everything) for tracer in chosen]
 
 
 def _spaced(blocks: Sequence[list[str]]) -> Iterator[str]:

@@ -1,41 +1,49 @@
 """A trace that NEORV32's TRACER records: it is started, read out repeatedly, and stopped.
 
-What was read out is kept. TRACER keeps the newest entries: where it was full when it was read out, older ones may be
-missing before those that it had, and the first of them begins a new part of the trace (its bit FIRST is set).
+What was read out is kept. TRACER keeps the newest entries: where it may have been full since it was read out, older
+ones may be missing before those that it had, and the first of them begins a new part of the trace (its bit FIRST is
+set). Where the hart was halted when tracing began and when it was read out is kept with the entries, and so is that
+tracing ended at the stop address: what ran before the first and after the last entry follows.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 from rvtrace_gdb.controlregs.neorv32.procedures import TracerAccess, TracerStatus
-from rvtrace_gdb.decode.branches.neorv32 import ENTRY
+from rvtrace_gdb.controlregs.neorv32.registers import DROPPED_AT_ONCE, STOP_ADDR_OFF
+from rvtrace_gdb.decode.branches.neorv32 import BEGIN, EBREAK, END, ENTRY, LAST
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report
-from rvtrace_gdb.session.capture.model import BranchPort, CapturedBranches
+from rvtrace_gdb.session.capture.model import BranchPort, CapturedBranches, SavedAt, SavedRegisters
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.memory import believed
 from rvtrace_gdb.session.description.model import Description, EncoderDescription, TracerDescription
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.sources import TraceOwner, TraceSource
-from rvtrace_gdb.session.sources.options import chosen_components, trace_request
-from rvtrace_gdb.session.target.link import ConnectLink, Link, Marks, checked, halted_of, open_link, states
+from rvtrace_gdb.session.sources.options import FILTER_OPTIONS, TRIGGER_OPTIONS, chosen_components, trace_request
+from rvtrace_gdb.session.target.link import ConnectLink, Link, Marks, checked, csrs_of, halted_of, open_link, states
 from rvtrace_gdb.session.target.target_state import LinkReader, SavedTarget, wishes_of
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import counted
 
-_CHOICES = ("to", "harts")
+_CHOICES = ("to", "harts", "trigger_off")
+_STOPS = "trigger_off"
+_HIGHEST = 0xFFFF_FFFD  # the one above switches STOP_ADDR off
 _REGISTERS = 0x10  # bytes
+_DCSR, _CAUSE, _CAUSES, _EBREAK = 0x7B0, 6, 7, 1  # Debug Specification 1.0, 4.9.1
 
 
 class TracerTrace(TraceSource):
-    """The trace of *tracer* on the target that *link* leads to. Raises ComponentError and transport errors."""
+    """The trace of *tracer* on the target that *link* leads to. *stop_addr*: it ends with the instruction there. Raises
+    ComponentError and transport errors.
+    """
 
     shows_halts = False
 
-    def __init__(self, link: Link, tracer: TracerDescription) -> None:
-        self.link, self.tracer = link, tracer
+    def __init__(self, link: Link, tracer: TracerDescription, stop_addr: int | None = None) -> None:
+        self.link, self.tracer, self._stop_addr = link, tracer, stop_addr
         self._access = TracerAccess(link, tracer.base, tracer.name)
         self.tracing = self.incomplete = True
         self.failure: RvtraceError | None = None
@@ -43,19 +51,28 @@ class TracerTrace(TraceSource):
         self._marks = Marks(link)
         self._entries: list[tuple[int, int]] = []
         with link.unpolled():
-            self._in_force = self._access.start(tracer.hart)
+            self._in_force = self._access.start(tracer.hart, STOP_ADDR_OFF if stop_addr is None else stop_addr)
+        self._ends: dict[str, int] = {}
         self._captured = self._capture()
+
+    def begins_at(self, saved: Iterable[SavedRegisters]) -> None:
+        """Note where its hart was halted when tracing began, if *saved* has it."""
+        for one in saved:
+            if (one.hart, one.at) == (self.tracer.hart, SavedAt.START):
+                self._ends[BEGIN] = one.pc
 
     @property
     def branches(self) -> tuple[CapturedBranches, ...]:
         """The trace; the same object until more was read."""
-        if len(self._captured.data) != ENTRY.size * len(self._entries):
-            self._captured = self._capture()
+        now = self._capture()
+        if now != self._captured:
+            self._captured = now
         return (self._captured,)
 
     def _capture(self) -> CapturedBranches:
         told = self._in_force
-        port = BranchPort(self.tracer.name, "neorv32", (("CTRL", told.ctrl), ("STOP_ADDR", told.stop_addr)))
+        registers = {"CTRL": told.ctrl, "STOP_ADDR": told.stop_addr, **self._ends}
+        port = BranchPort(self.tracer.name, "neorv32", tuple(registers.items()))
         data = b"".join(ENTRY.pack(*entry) for entry in self._entries)
         first = self._entries[0][0] & 1 if self._entries else 1
         return CapturedBranches(self.tracer.hart, port, data, wrapped=not first)
@@ -65,6 +82,7 @@ class TracerTrace(TraceSource):
 
     def started(self) -> list[str]:
         text = f"{self.tracer.name}, hart {self.tracer.hart}: TRACER of NEORV32, {self._in_force.depth} entries"
+        text += "" if self._stop_addr is None else f", ends with the instruction at {self._stop_addr:#x}"
         return [report.line("tracing", text, begun=True), *report.notes(self.notes)]
 
     def status(self) -> list[str]:
@@ -74,7 +92,7 @@ class TracerTrace(TraceSource):
         return [self._tracer_line(f"{more}, {state}", state), *report.notes(self.notes), *report.failure(self)]
 
     def ended(self) -> list[str]:
-        return [self._tracer_line(", off", "off")]
+        return [self._tracer_line(", off", "off"), *report.notes(self.notes)]
 
     def _tracer_line(self, more: str, state: str) -> str:
         size = ENTRY.size * len(self._entries)
@@ -120,25 +138,56 @@ class TracerTrace(TraceSource):
         fresh: list[tuple[int, int]] = []
         try:
             halted = halted_of(self.link, [hart])
-            stops = ending or hart not in halted
-            if stops and self.tracing:
+            self._look_whether_it_ended()
+            stops = self.tracing and (ending or hart not in halted)
+            if stops:
                 self._access.stop(hart)
             try:
                 self._access.drain(fresh, self._in_force.depth, progress)
             finally:
                 self._add_entries(fresh)
-                if stops and not ending and self.tracing:
+                if stops and not ending:
                     self._access.resume(hart)
         except RvtraceError as error:
             self.failure = error
             return
         self.incomplete, self.halted = False, halted
+        if self.tracing:
+            self._note_halt()
+
+    def _look_whether_it_ended(self) -> None:
+        """Note that tracing stopped by itself: at the stop address, or because the processor was reset."""
+        now = self._access.status()
+        if not self.tracing or now.running:
+            return
+        self.tracing = False
+        self._ends.pop(END, None)
+        if not now.switched_on:
+            self.notes.append(f"{self.tracer.name} was reset, and what it held is lost: `trace start` starts it again")
+        elif self._stop_addr is not None:
+            self._ends[LAST] = self._stop_addr
+            self.notes.append(f"tracing ended with the instruction at {self._stop_addr:#x}")
+        else:
+            self.notes.append(f"{self.tracer.name} was stopped on the target")
+
+    def _note_halt(self) -> None:
+        """Note where the hart is halted now, and whether by a breakpoint."""
+        for name in (END, EBREAK):
+            self._ends.pop(name, None)
+        found = None if self.state is None else self.state.registers_now(self.tracer.hart)
+        if found is not None:
+            self._ends[END] = found.pc
+            self._ends[EBREAK] = int(self._was_breakpoint())
+
+    def _was_breakpoint(self) -> bool:
+        dcsr = csrs_of(self.link, self.tracer.hart, {_DCSR: "dcsr"}).run([(_DCSR, None)])[0]
+        return isinstance(dcsr, int) and dcsr >> _CAUSE & _CAUSES == _EBREAK
 
     def _add_entries(self, fresh: list[tuple[int, int]]) -> None:
-        """Add entries. Of a buffer that was full older ones were dropped."""
-        if self._entries and len(fresh) >= self._in_force.depth:
+        """Add entries. Of a buffer that may have been full older ones may be missing."""
+        if self._entries and fresh and len(fresh) >= self._in_force.depth - DROPPED_AT_ONCE:
             fresh[0] = fresh[0][0] | 1, fresh[0][1]
-            note = "the buffer was full between two read-outs: older entries were dropped, and there is a gap"
+            note = "the buffer was full between two read-outs: older entries may be missing, and there is a gap"
             self.notes += [] if note in self.notes else [note]
         self._entries += fresh
 
@@ -169,6 +218,7 @@ def start(
     tracer = _chosen_tracer(description, options)
     image = session_program.program_of(context.elf).image()
     trace_request(options, image)  # raises the reason
+    stop_addr = _stop_address(options)
     wishes = wishes_of(options, context.save_memory)
     as_encoder = EncoderDescription(tracer.name, tracer.base, tracer.hart, ())
     link = open_link(description, as_encoder, checked(connect, context.openocd))
@@ -177,7 +227,7 @@ def start(
         session.check_free(TracerTrace)
         if session.live is not None:
             session.live.abandon()
-        live = TracerTrace(link, tracer)
+        live = TracerTrace(link, tracer, stop_addr)
     except BaseException:
         link.close()
         raise
@@ -185,6 +235,7 @@ def start(
     live.state = SavedTarget(LinkReader(link), [tracer.hart], image, believed(description), wishes)
     with link.unpolled():
         live.state.begin(progress)
+    live.begins_at(live.state.registers)
     live.notes += live.state.unsaid()
     target = session_program.CodeOnTarget(link, (range(tracer.base, tracer.base + _REGISTERS),))
     program = session_program.program_of(context.elf, target, context.others)
@@ -203,10 +254,24 @@ def _chosen_tracer(description: Description, options: Mapping[str, Any]) -> Trac
     return replace(known[0], hart=harts[0]) if harts else known[0]
 
 
+def _stop_address(options: Mapping[str, Any]) -> int | None:
+    """Return the address that -trigger-off names, None: none. Raises BadOption for what would be misleading."""
+    refused = [name for name in (*FILTER_OPTIONS, *TRIGGER_OPTIONS) if name != _STOPS and options.get(name)]
+    if refused:
+        named = ", ".join(f"-{name.replace('_', '-')}" for name in refused)
+        raise BadOption(f"a TRACER has no filters, and no triggers but one -trigger-off: leave out {named}")
+    places: list[int] = options.get(_STOPS) or []
+    if len(places) > 1:
+        raise BadOption(f"a TRACER stops at one address (STOP_ADDR), and -trigger-off has {len(places)}")
+    if places and not places[0] <= _HIGHEST:
+        raise BadOption(f"-trigger-off: {places[0]:#x} is not an address of 32 bits")
+    return places[0] if places else None
+
+
 def _without_effect(options: Mapping[str, Any]) -> list[str]:
     """Return notes about options that only encoders support."""
     asked = [name for name, value in options.items() if name not in _CHOICES and value and not name.startswith("save")]
     if not asked:
         return []
     names = ", ".join(name.replace("_", "-") for name in asked)
-    return [f"a TRACER has no settings besides its hart; options without effect: {names}"]
+    return [f"a TRACER has no settings besides its hart and -trigger-off; options without effect: {names}"]

@@ -1,7 +1,7 @@
 """A target description for a board that no file describes: what is found out, in which order, and what is asked.
 
 OpenOCD leads to the target; a device tree and probing show the components; the user says what neither does. Addresses
-that the user did not allow are not read.
+that the user did not allow are not read, but for those of the TRACER of a NEORV32, which answers everywhere.
 """
 
 import re
@@ -79,6 +79,8 @@ def inquire(
         _read_tree(board, ask, read_tree)
         target = _shipped_target(board, ask)
         if target is not None:
+            for line in () if board.link is None else known_board.tracer_lines(board.link, target.value.description()):
+                ask.tell(line)
             return _of_shipped(board, target, wishes, output)
         components = _components(board, ask)
         wiring.harts(components, [hart.name for hart in board.harts], ask)

@@ -1,13 +1,17 @@
 """A board that rvtrace knows: which shipped target it is, and that target's description as the one of this board."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+from rvtrace_gdb.controlregs.neorv32.procedures import TracerAccess
 from rvtrace_gdb.session.description.library import shipped
 from rvtrace_gdb.session.description.library.proposal import ChipIdentity, TargetProposal, proposed
 from rvtrace_gdb.session.description.library.shipped import ShippedTarget
+from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.description.tables import quoted
 from rvtrace_gdb.session.survey.openocd_config import ConfiguredServer
 from rvtrace_gdb.session.survey.questions import Answered, Ask, Question, Unfit
+from rvtrace_gdb.session.target.link import Link
+from rvtrace_gdb.support.errors import RvtraceError
 
 NONE = "none"
 OPTION = "--known NAME"
@@ -32,7 +36,8 @@ def choose(ask: Ask, chip: ChipIdentity) -> Answered[ShippedTarget | None]:
 
 
 def _is_usable(target: ShippedTarget) -> bool:
-    return not target.template and bool(target.description().encoders)
+    description = target.description()
+    return not target.template and bool(description.encoders or description.tracers)
 
 
 def _choices(usable: Sequence[TargetProposal]) -> str:
@@ -48,6 +53,20 @@ def _usable_target(text: str) -> ShippedTarget | None:
     if not _is_usable(target):
         raise Unfit(f"{text} has no addresses of its own: `rvtrace targets show {text}` says what to do")
     return target
+
+
+def tracer_lines(link: Link, description: Description) -> Iterator[str]:
+    """Yield a line for each TRACER: whether it is built in, which a NEORV32 need not have."""
+    for tracer in description.tracers:
+        access = TracerAccess(link, tracer.base, tracer.name)
+        where = f"{tracer.name} at {tracer.base:#x}"
+        try:
+            found = access.status()
+        except RvtraceError as error:
+            yield f"{where}: it does not answer ({error}): is the processor built with IO_TRACER_EN?"
+        else:
+            is_one = found.plausible
+            yield f"{where}: TRACER, {found.depth} entries" if is_one else f"{where}: not a TRACER: {found.ctrl:#x}"
 
 
 def description_text(target: ShippedTarget, because: str, server: ConfiguredServer, heads: Sequence[str]) -> str:

@@ -22,6 +22,7 @@ from rvtrace_gdb.transport.simulated.debug.jtag import DtmRegisters, Tap, TapPin
 from rvtrace_gdb.transport.simulated.debug.run_control import HartListener, RunControl
 from rvtrace_gdb.transport.simulated.devices.component import TraceComponent
 from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
+from rvtrace_gdb.transport.simulated.devices.neorv32_tracer import Neorv32Tracer
 from rvtrace_gdb.transport.simulated.devices.sinks import RamSink
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause, LostCause
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
@@ -189,6 +190,9 @@ class Machine:
         self._cores = tuple(Core(each, devices.encoder) for each in self.harts)
         self._turns = Turns(self._cores, bus, memory_map.clint) if others else None
         devices.attach(lambda hart: self.debug_module.harts.is_off(hart))
+        self.branch_tracers = tuple(
+            Neorv32Tracer(self.harts, bus, part.base, part.depth) for part in self.wiring.tracers
+        )
         self._lost_causes: set[LostCause] = set()
         self.uart = Uart()
         bus.add(memory_map.uart, UART_SIZE, self.uart.read, self.uart.write)  # a component at its address comes first

@@ -52,6 +52,8 @@ class MemoryMap:
 RAM_MODES = {mode.name: mode for mode in RamMode}
 PIB_MODES = {mode.name.lower(): mode for mode in PibMode if mode != PibMode.OFF}
 """What can be built, by name."""
+TRACER_HARTS = 2
+"""NEORV32 has one hart or two."""
 RATIFIED = 1
 """The major version of the Trace Control Interface 1.0; 0 is the one before ratification."""
 
@@ -219,13 +221,22 @@ class TmcPart(ComponentPart):
     variant: TmcBuild = field(default_factory=TmcBuild)
 
 
+@dataclass(frozen=True, kw_only=True)
+class TracerPart(ComponentPart):
+    """NEORV32's TRACER, which follows one of two harts. *depth*: the pairs that it holds, a power of 2."""
+
+    kind: ClassVar[str] = "tracer"
+    inside: ClassVar[str] = ""
+    depth: int = 32
+
+
 CoresightPart = CoresightFunnelPart | CoresightReplicatorPart | TmcPart
 LinkPart = AtbLinkPart | CoresightPart
 SourcePart = EncoderPart | FunnelPart | LinkPart
 """A part that can feed others."""
 AnyFunnelPart = FunnelPart | CoresightFunnelPart
 Sink = RamSinkPart | PibSinkPart | AtbBridgePart | AxiStreamSinkPart
-AnyPart = SourcePart | Sink
+AnyPart = SourcePart | Sink | TracerPart
 BufferPart = RamSinkPart | TmcPart
 """A part with memory of the target."""
 
@@ -265,9 +276,13 @@ class Wiring:
     def sinks(self) -> tuple[Sink, ...]:
         return tuple(part for part in self.parts if isinstance(part, Sink))
 
+    @property
+    def tracers(self) -> tuple[TracerPart, ...]:
+        return tuple(part for part in self.parts if isinstance(part, TracerPart))
+
     def fed(self, source: SourcePart) -> tuple[FunnelPart | LinkPart | Sink, ...]:
         """Return the parts that *source* sends to. Raises WiringError."""
-        known = {part.name: part for part in self.parts if not isinstance(part, EncoderPart)}
+        known = {part.name: part for part in self.parts if not isinstance(part, EncoderPart | TracerPart)}
         for name in source.to:
             if name not in known:
                 raise WiringError(source.name, f"there is nothing called {name} that it could feed")
@@ -284,6 +299,11 @@ class Wiring:
         return self
 
     def _problems(self, part: AnyPart, harts: int) -> Iterator[str]:
+        if isinstance(part, TracerPart):
+            if harts > TRACER_HARTS:
+                yield f"traces one of {TRACER_HARTS} harts, and the target has {harts}: give it fewer harts"
+            if len(self.tracers) > 1:
+                yield "there is another TRACER: NEORV32 has one"
         if isinstance(part, EncoderPart):
             if not part.hart < harts:
                 yield f"traces hart {part.hart}, and the last of the target is hart {harts - 1}: give it more harts"

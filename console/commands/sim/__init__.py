@@ -311,10 +311,15 @@ def _simulate(request: SimRequest, cleanup: ExitStack) -> None:
 
 
 def _log_retired(machine: Machine, path: str, cleanup: ExitStack) -> None:
-    """Log the instructions that harts with an encoder retire while it traces."""
+    """Log the instructions that harts with an encoder or a TRACER retire while it traces."""
+
+    def log_of(hart: int) -> Callable[[Sequence[HartItem]], None]:
+        return cleanup.enter_context(_retired_log(path if len(machine.harts) == 1 else f"{path}.{hart}"))
+
     for part, tracer in zip(machine.wiring.encoders, machine.tracers, strict=True):
-        own = path if len(machine.harts) == 1 else f"{path}.{part.hart}"
-        tracer.watch = cleanup.enter_context(_retired_log(own))
+        tracer.watch = log_of(part.hart)
+    for branches in machine.branch_tracers:
+        branches.watches = {hart: log_of(hart) for hart in range(len(machine.harts))}
 
 
 @contextmanager

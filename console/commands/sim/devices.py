@@ -50,6 +50,7 @@ from rvtrace_gdb.transport.simulated.wiring import (
     PibSinkPart,
     RamSinkPart,
     SourcePart,
+    TracerPart,
     Wiring,
     problems,
 )
@@ -67,6 +68,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "pib_sink": ("modes", "divider_bits", "stream"),
     "atb_bridge": ("width", "stream"),
     "axi_stream_sink": ("stream",),
+    "tracer": ("depth",),
     "coresight_funnel": coresight.KEYS,
     "coresight_replicator": coresight.KEYS,
     "coresight_tmc": coresight.TMC_KEYS,
@@ -84,6 +86,7 @@ _INSIDE_KEYS: Mapping[str, tuple[str, ...]] = {
 """The keys of pre-ratification components, and of sinks inside encoders and funnels."""
 _CLOCKS = ("system", "external")
 _SRAM_SIZES, _MANY = range(8, (1 << 28) + 1), range(1, 1 << 16)
+_PAIRS = range(2, (1 << 15) + 1)  # TRACE_DEPTH of neorv32_tracer.vhd
 
 
 def built(wiring: Wiring, path: Path, open_stream: StreamOpener) -> Wiring:
@@ -143,12 +146,11 @@ def _built(read: Tables, part: AnyPart, table: Mapping[str, object], open_stream
     if not table:
         return part
     inside = not isinstance(part, SourcePart) and part.inside
-    general = () if inside or isinstance(part, CoresightPart) else BUILD_KEYS
+    general = () if inside or isinstance(part, CoresightPart | TracerPart) else BUILD_KEYS
     section = ComponentTable(read, table, part, (*_keys(part), *general))
     part = _changed(section, replace(part, build=section.build()) if general else part)
-    if not inside:
-        for key, problem in problems(part):
-            raise section.error(key, problem)
+    for key, problem in problems(part) if general else ():
+        raise section.error(key, problem)
     if "stream" not in section:
         return part
     try:
@@ -183,6 +185,8 @@ def _changed(section: ComponentTable, part: AnyPart) -> AnyPart:
             return _pib_sink(section, part)
         case AxiStreamSinkPart():
             return part
+        case TracerPart():
+            return replace(part, depth=section.power("depth", _PAIRS, part.depth))
         case AtbBridgePart():
             return replace(part, width=section.power("width", range(1, 17), part.width))
         case AtbLinkPart():

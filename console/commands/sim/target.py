@@ -58,6 +58,7 @@ from rvtrace_gdb.transport.simulated.wiring import (
     PibSinkPart,
     RamSinkPart,
     TmcPart,
+    TracerPart,
     Wiring,
     standard,
 )
@@ -162,6 +163,8 @@ def with_tandem_ports(
     paths = tandem_files(request, len(machine.harts))
     if not paths:
         return ()
+    if machine.branch_tracers:
+        raise BadTandem("--tandem: the simulated harts have either a TRACER or a tandem port: leave out --tandem")
     chosen = forms.chosen_forms(request.forms, "--tandem-forms")
     addresses = Addresses.EFFECTIVE if not chosen.physical else Addresses.BOTH
     if not chosen.effective:
@@ -261,12 +264,11 @@ def harts(count: int | None, description: Description | None) -> int:
     """Return the number of harts of the target. *count*: None: as the description says. Raises BadTarget."""
     if count is not None:
         return count
-    if description is None or not description.encoders:
-        return 1
-    last = max(description.encoders, key=lambda encoder: encoder.hart)
-    if last.hart >= MOST:
-        raise BadTarget(f"{last.name} traces hart {last.hart}, and the simulated target has {MOST} harts at most")
-    return 1 + last.hart
+    found = () if description is None else (description.encoders, description.tracers)
+    last, name = max(((each.hart, each.name) for kind in found for each in kind), default=(0, ""))
+    if last >= MOST:
+        raise BadTarget(f"{name} traces hart {last}, and the simulated target has {MOST} harts at most")
+    return 1 + last
 
 
 def wiring(
@@ -292,11 +294,12 @@ def _wiring(request: EncoderBuildRequest, count: int, description: Description |
     }
     if description is None:
         return standard(memory_map, count, **properties)
+    tracers = tuple(TracerPart(name=tracer.name, base=tracer.base) for tracer in description.tracers)
     parts = (_component_part(component, properties) for component in description.components)
     if not description.hart_power:
-        return Wiring(tuple(parts))
+        return Wiring((*parts, *tracers))
     powers = map(told.power_of, description.components)
-    return Wiring(tuple(replace(part, power=power) for part, power in zip(parts, powers, strict=True)))
+    return Wiring(tuple(replace(part, power=power) for part, power in zip(parts, powers, strict=True)) + tracers)
 
 
 def _component_part(component: told.AnyComponent, properties: EncoderProperties) -> AnyPart:

@@ -10,6 +10,7 @@ ELSEWHERE = {
     "microblaze-v-mdm": "tests/endtoend/targets/test_microblaze_v.py",
     "esp32": "tests/endtoend/trace/test_esp32.py",
     "spacemit-k3": "tests/endtoend/targets/test_spacemit_k3.py",
+    "neorv32": "tests/endtoend/targets/test_neorv32.py",
     "hifive-premier-p550": "tests/transport/simulated/sifive_v0/test_p550.py",
 }
 """Where the other targets are traced."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.transport.simulated.hart.block import HartBlock, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause, HartBlock, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from tests.session.board import board
 
@@ -63,6 +63,9 @@ class Observer:
         pass
 
     def register_written(self, regno: int) -> None:
+        pass
+
+    def halted(self, cause: DebugCause) -> None:
         pass
 
     def resumed(self) -> None:

@@ -11,7 +11,7 @@ from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.transport.simulated.hart.block import HartBlock, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause, HartBlock, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.machine import MemoryMap, build
 from tests.endtoend.past.saved_captures import captures
@@ -71,6 +71,8 @@ class DeviceWitness:
     def reset(self) -> None: ...
 
     def register_written(self, regno: int) -> None: ...
+
+    def halted(self, cause: DebugCause) -> None: ...
 
 
 class ForkRun(NamedTuple):

@@ -287,6 +287,8 @@ class RunControl:
 
     def halt(self, cause: DebugCause) -> None:
         self._encoder.halted()
+        if self._hart.witness is not None:
+            self._hart.witness.halted(cause)
         self._hart.enter_debug(cause)
         self.halted = True
         self.on_halt()

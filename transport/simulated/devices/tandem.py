@@ -44,7 +44,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
 )
 from rvtrace_gdb.transport.simulated.clint import MTIME
 from rvtrace_gdb.transport.simulated.debug.run_control import END_OF_REGISTERS
-from rvtrace_gdb.transport.simulated.hart.block import INSTRUCTION_ACCESS_FAULT, HartBlock, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.block import INSTRUCTION_ACCESS_FAULT, DebugCause, HartBlock, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.csr import DCSR, DPC, DSCRATCH1, TIME, IllegalCsr
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 
@@ -289,6 +289,8 @@ class TandemPort:
         elif regno == DCSR:
             self._report_privilege(csr.debug.dcsr & 3)
         self.flush()
+
+    def halted(self, cause: DebugCause) -> None: ...
 
     def resumed(self) -> None:
         """Report what leaving Debug Mode changed."""

@@ -143,6 +143,9 @@ class Witness(Protocol):
     def register_written(self, regno: int) -> None:
         """Note that a debugger has written a register in Debug Mode. *regno*: its number for abstract commands."""
 
+    def halted(self, cause: "DebugCause") -> None:
+        """Note that the hart is about to enter Debug Mode, at its pc."""
+
     def resumed(self) -> None:
         """Note that the hart has left Debug Mode."""
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
-from rvtrace_gdb.transport.simulated.hart.block import HartBlock, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause, HartBlock, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 
 SANE = "sane"
@@ -68,6 +68,8 @@ class Observer:
     def reset(self) -> None: ...
 
     def register_written(self, regno: int) -> None: ...
+
+    def halted(self, cause: DebugCause) -> None: ...
 
     def accessed(self, place: int, kind: str, size: int, operation: str, address: int, value: int, *rest: int) -> None:
         if kind in ("load", "atomic"):

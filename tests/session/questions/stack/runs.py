@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.transport.simulated.hart.block import HartBlock, TrapEntry
+from rvtrace_gdb.transport.simulated.hart.block import DebugCause, HartBlock, TrapEntry
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.machine import MemoryMap, build
 from tests.helpers.cross_compiler import ABI, compile_program
@@ -50,6 +50,8 @@ class StackWitness:
     def reset(self) -> None: ...
 
     def register_written(self, regno: int) -> None: ...
+
+    def halted(self, cause: DebugCause) -> None: ...
 
     def accessed(self, *of: object) -> None: ...
 

@@ -18,6 +18,8 @@ from rvtrace_gdb.transport.simulated.wiring import (
     MemoryMap,
     PibSinkPart,
     RamSinkPart,
+    TracerPart,
+    Wiring,
     standard,
 )
 from tests.helpers.cross_compiler import HOME
@@ -259,3 +261,21 @@ def test_a_second_file_changes_what_it_says(tmp_path: Path) -> None:
     before = part(once, "encoder0")
     assert twice == replace(before, build=replace(before.build, version=(0, 1)))
     assert before.build.fixed and before.build.allowed and before.build.reset and before.build.stuck
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("depth = 24", "[tracer0]: depth: is 24, must be a power of two"),
+        ("depth = 1", "[tracer0]: depth: is 1, must be from 2 to 32768"),
+        ("version = [1, 0]", "[tracer0]: version: unknown; known here: depth"),
+    ],
+)
+def test_a_tracer(tmp_path: Path, text: str, said: str) -> None:
+    before = Wiring((TracerPart(name="tracer0", base=0xFFF3_0000),))
+    file = tmp_path / "devices.toml"
+    file.write_text("[all.tracer]\ndepth = 64")
+    assert devices.built(before, file, lambda name, where, folder: Kept()).tracers[0].depth == 64
+    file.write_text(f"[tracer0]\n{text}")
+    with pytest.raises(DescriptionError, match=re.escape(said)):
+        devices.built(before, file, lambda name, where, folder: Kept())

@@ -29,7 +29,7 @@ from tests.transport.simulated.sim_command.test_command import arguments, refuse
 
 EXAMPLES = HOME / "examples" / "targets"
 CLUSTERS, P550 = EXAMPLES / "two-clusters.toml", shipped("hifive-premier-p550").path
-DESCRIBED = [CLUSTERS, *(target.path for target in targets() if target.description().encoders)]
+DESCRIBED = [CLUSTERS, *(target.path for target in targets())]
 BOARD = """
 [[component]]
 name = "encoder0"
@@ -75,7 +75,7 @@ def wired(cleanup: ExitStack, *words: str) -> Wiring:
 def bare(description: Description) -> Description:
     """Without what `rvtrace sim` adds to it."""
     encoders = tuple(replace(encoder, etrace={}) for encoder in description.encoders)
-    return replace(description, encoders=encoders, openocd=OpenOcdDescription(), file="", memory=())
+    return replace(description, encoders=encoders, openocd=OpenOcdDescription(), file="", memory=(), usb=None)
 
 
 @pytest.mark.parametrize("path", DESCRIBED, ids=lambda path: path.parent.name)
@@ -83,7 +83,7 @@ def test_the_examples_are_built_as_they_are_described(elf: Path, cleanup: ExitSt
     """And the description that is written says so, with the port."""
     wiring = wired(cleanup, "--target", str(path))
     described = load(path)
-    machine = build(elf, memory_map=SMALL, harts=len(described.encoders), wiring=wiring)
+    machine = build(elf, memory_map=SMALL, harts=len(described.encoders) or 1, wiring=wiring)
     written = parse(target.target_description(machine, "x", 7777, described), "")
     assert bare(written) == bare(described)
     assert written.openocd == OpenOcdDescription(tcl_port=7777)
@@ -92,6 +92,16 @@ def test_the_examples_are_built_as_they_are_described(elf: Path, cleanup: ExitSt
         if component.kind in ("encoder", "funnel"):
             machine.bus.write(component.base, 4, 1)
             assert machine.bus.read(component.base + 4, 4) & 15 == getattr(component, "version", 1)
+
+
+def test_a_tracer_takes_the_place_of_a_tandem_port(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    elf = compiled(tmp_path, march="rv32imac_zicsr")
+    words = ["--elf", str(elf), "--target", "neorv32", "--unix", str(tmp_path / "s")]
+    said = refused(capsys, *words, "--tandem", str(tmp_path / "t"))
+    assert "--tandem: the simulated harts have either a TRACER or a tandem port: leave out --tandem" in said
+    assert "tracer0: traces one of 2 harts, and the target has 3: give it fewer harts" in refused(
+        capsys, *words, "--harts", "3"
+    )
 
 
 @pytest.mark.parametrize("answers", [None, 0x8000_1040])
