@@ -5,6 +5,7 @@ taken. What a part does on any stack is found once (`decode.calls.tree.sketch`).
 any amounts that belong to steps, such as times.
 """
 
+from collections import Counter
 from collections.abc import Generator, Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -79,6 +80,16 @@ def call_tree(calls: CallHistory, progress: Progress = silent, part: range | Non
     if part is None or len(part) == len(calls.history):
         return call_tree_work(calls).result(progress)
     return CallTreeBuilder(calls).build(calls.steps_between(part, progress), progress)
+
+
+def call_tree_of_parts(calls: CallHistory, parts: Iterable[range], progress: Progress = silent) -> CallNode:
+    """Return the root of the call tree of several parts of a history that have no position in common, as `call_tree`
+    does of one. Raises what *progress* raises.
+    """
+    steps: Counter[CallStep] = Counter()
+    for part in parts:
+        steps.update(calls.steps_between(part, progress))
+    return CallTreeBuilder(calls).build(steps, progress)
 
 
 def call_tree_work(calls: CallHistory) -> LongWork[CallNode]:

@@ -3,13 +3,13 @@ missing; and the traps.
 """
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
-from rvtrace_gdb.decode.calls.slices.drawn import ShortCalls, SliceBegin, SliceEnd, Slices, SliceTrack
+from rvtrace_gdb.decode.calls.slices.drawn import ShortCalls, SliceBegin, SliceEnd, SliceOwner, Slices, SliceTrack
 from rvtrace_gdb.decode.history.events import LOSSES, EventKind
 from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.decode.history.missing import missing_parts
@@ -76,10 +76,15 @@ class PageTimeline(NamedTuple):
 
 
 def hart_timeline(
-    calls: CallHistory, hart: int, slices: int = SLICES, progress: Progress = silent, part: range | None = None
+    calls: CallHistory,
+    hart: int,
+    slices: int = SLICES,
+    progress: Progress = silent,
+    part: range | None = None,
+    owners: Sequence[SliceOwner] = (),
 ) -> PageTimeline:
-    """Return the timeline of a hart with that many slices at most. *part*: of these positions alone. Raises what
-    *progress* raises.
+    """Return the timeline of a hart with that many slices at most. *part*: of these positions alone. *owners*: as in
+    `Slices`. Raises what *progress* raises.
     """
     history, axis = calls.history, HistoryAxis(calls.history)
     part = range(len(history)) if part is None else part
@@ -87,7 +92,7 @@ def hart_timeline(
     least = 1 if axis.timed else 0
     if len(calls) * len(part) > slices * len(history):
         least = max((end - begin) // _FINEST, 1)
-    while (rows := _rows_of(calls, part, axis, least, slices, progress)) is None:
+    while (rows := _rows_of(calls, part, axis, least, slices, owners, progress)) is None:
         least = 4 * max(least, 1)
     marks = _HartMarks(calls, part, axis)
     remarks = [f"{rows.unplaced} calls are too short to be drawn, and in no call that is."] if rows.unplaced else []
@@ -100,7 +105,13 @@ def hart_timeline(
 
 
 def _rows_of(
-    calls: CallHistory, part: range, axis: HistoryAxis, least: int, most: int, progress: Progress
+    calls: CallHistory,
+    part: range,
+    axis: HistoryAxis,
+    least: int,
+    most: int,
+    owners: Sequence[SliceOwner],
+    progress: Progress,
 ) -> "_SliceRows | None":
     """Return the rows of slices that are not shorter than *least*, None if there are more than *most*."""
 
@@ -108,7 +119,7 @@ def _rows_of(
         crosses = begin < part.start < end or begin < part.stop < end  # that is looked at more closely
         return not crosses and axis(end) - axis(begin) < least
 
-    slices, rows = Slices(calls, part, is_short), _SliceRows(calls, axis)
+    slices, rows = Slices(calls, part, is_short, owners), _SliceRows(calls, axis)
     for item in slices.drawn_items(progress):
         rows.add(item)
         if rows.slices > most:
@@ -186,7 +197,7 @@ def _packed(slices: list[_PageSlice], start: int) -> tuple[int, str]:
 def _track_name(track: SliceTrack) -> str:
     """Return what distinguishes a track: its task, if there are several, and its context."""
     context = track.context
-    parts = [f"task {track.task}"] if track.task else []
+    parts = [f"task {printable(track.owner or str(track.task))}"] if track.owner or track.task else []
     parts += [f"context {context.scontext:#x}"] if context.scontext is not None else []
     parts += [f"guest {context.hcontext:#x}"] if context.hcontext is not None else []
     return ", ".join([*parts, "virtual"] if context.virtual else parts)

@@ -7,7 +7,7 @@ which part of what they ran, is in `session.exports.selection`.
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import BinaryIO, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, cast
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.history import History
@@ -17,6 +17,9 @@ from rvtrace_gdb.session.past.choice import PastSource
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import counted
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.tasks.turns import TaskTurns
 
 
 class ExportedTrace:
@@ -66,6 +69,26 @@ class ExportedTrace:
     def unit(self) -> str:
         """Return what a profile counts."""
         return "samples" if self.is_sampled else "instructions"
+
+    def tasks(self, progress: Progress = silent) -> "TaskTurns | None":
+        """Return which task ran where; None if the program has no operating system that is known. Raises BadTaskSystem,
+        and what *progress* raises.
+        """
+        from rvtrace_gdb.session.tasks.tasks import known_tasks  # values of memory, which few exports need
+
+        return known_tasks(self.session, self.selected, progress)
+
+    def task_stacks(self, progress: Progress = silent) -> "TaskTurns | None":
+        """Return the same, each turn from where the call stack of its task runs."""
+        from rvtrace_gdb.session.tasks.stack_turns import known_stack_turns  # as above
+
+        return known_stack_turns(self.session, self.selected, progress)
+
+    def owners(self, progress: Progress = silent) -> list[tuple[int, str | None]]:
+        """Return from which position on which task runs, see `session.tasks.stack_turns.known_owners`."""
+        from rvtrace_gdb.session.tasks.stack_turns import known_owners  # as above
+
+        return known_owners(self.session, self.selected, progress)
 
     def calls(self, progress: Progress = silent) -> CallHistory:
         """Return the functions that ran. Raises what *progress* raises."""

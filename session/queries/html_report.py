@@ -15,11 +15,13 @@ from rvtrace_gdb.reports.profile.model import Profile
 from rvtrace_gdb.reports.profile.sums import sum_of
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports.extra_library import library
+from rvtrace_gdb.session.past.choice import PastSource
 from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.queries.program_coverage import coverage_of
 from rvtrace_gdb.session.queries.reports import hart_profiles
-from rvtrace_gdb.session.selected_history import HistorySource, SelectedHistory, call_history
+from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.tasks.stack_turns import known_owners
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Progress, silent
 
@@ -62,7 +64,7 @@ def html_report(
 
 
 def report_of_parts(
-    session: HistorySource,
+    session: PastSource,
     parts: Sequence[ReportedPart],
     title: str,
     remarks: Sequence[str] = (),
@@ -74,7 +76,8 @@ def report_of_parts(
     covered: list[ProgramCoverage] = []
     for hart, positions, profile in parts:
         calls = call_history(session, hart, progress)
-        timelines.append(hart_timeline(calls, hart.hart, SLICES // len(parts), progress, positions))
+        owners = known_owners(session, hart, progress)
+        timelines.append(hart_timeline(calls, hart.hart, SLICES // len(parts), progress, positions, owners))
         intervals += interval_figures(profile, f"hart {hart.hart}: " if len(parts) > 1 else "")
         covered += coverage_of(session, hart, positions, progress, conditions=False)
     return HtmlReport(

@@ -44,3 +44,11 @@ def tasks_of(session: PastSource, selected: SelectedHistory, progress: Progress 
         past = past_of(session, selected, progress)
         kept[key] = TurnFinder(system, image, calls, frames, past, selected.hart, progress).turns()
     return kept[key]
+
+
+def known_tasks(session: PastSource, selected: SelectedHistory, progress: Progress = silent) -> TaskTurns | None:
+    """Return the same, None if the program has no operating system that is known."""
+    try:
+        return tasks_of(session, selected, progress)
+    except NoTasks:
+        return None

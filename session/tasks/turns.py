@@ -7,9 +7,11 @@ is a task of its own if nothing else is known of it.
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import NamedTuple
 
 from rvtrace_gdb.session.queries.search import BadQuery
@@ -106,6 +108,25 @@ class TaskTurns:
                 found.append(range(turn.begin, turn.end))
         return found
 
+    @cached_property
+    def labels(self) -> list[str]:
+        """What tells each task from all others, for people: its label, where several have one with the number that the
+        system gave it, else its address.
+        """
+        times = Counter(task.label for task in self.tasks)
+        return [task.label if times[task.label] == 1 else f"{task.label} {_told_apart(task)}" for task in self.tasks]
+
+    def parts_by_label(self, part: range) -> dict[str, list[range]]:
+        """Return the positions of a part of the history by the label of the task that runs; what ran without a task,
+        or where it is not known which, has a label of its own in brackets. In the order of the tasks.
+        """
+        found: dict[str, list[range]] = {label: [] for label in (*self.labels, *_WITHOUT_TASK.values())}
+        for turn in self.turns_between(part):
+            label = _WITHOUT_TASK[turn.source is TaskSource.NONE] if turn.task is None else self.labels[turn.task]
+            if turn.begin < turn.end:
+                found[label].append(range(turn.begin, turn.end))
+        return {label: parts for label, parts in found.items() if parts}
+
     def tasks_named(self, text: str) -> list[int]:
         """Return the indices of the tasks that a text means: a name, which may have `*` and `?`; the number that the
         system gave a task; the address of its control block (0x...). Raises BadQuery: there is none.
@@ -119,6 +140,13 @@ class TaskTurns:
 
     def _listed(self) -> str:
         return ", ".join(dict.fromkeys(task.label for task in self.tasks))
+
+
+_WITHOUT_TASK = {True: "[no task]", False: "[task not known]"}
+
+
+def _told_apart(task: RtosTask) -> str:
+    return f"#{task.id}" if task.id is not None else "" if task.address is None else f"0x{task.address:x}"
 
 
 def _means(text: str, task: RtosTask) -> bool:

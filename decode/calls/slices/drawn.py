@@ -1,13 +1,15 @@
 """Slices of the calls of a hart, as a timeline draws them: as long as the function and all that it calls run.
 
-Each stack (task) has a track of its own, and each context in which it runs. A slice that is shorter than the resolution
-is not drawn: calls like that are counted, in a slice of their own where they fill a stretch together, else with the
-slice in which they were made. So every call is either drawn or counted once.
+Each stack (task) has a track of its own, and each context in which it runs; where it is known which task runs, the task
+has one. A slice that is shorter than the resolution is not drawn: calls like that are counted, in a slice of
+their own where they fill a stretch together, else with the slice in which they were made. So every call is either drawn
+or counted once.
 
 A slice begins in the output when it is known that it is long enough: later than what is in it and short, and before
 what is in it and drawn.
 """
 
+from bisect import bisect_right
 from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
@@ -21,10 +23,14 @@ from rvtrace_gdb.support.errors import Progress, silent
 
 
 class SliceTrack(NamedTuple):
-    """Where slices nest: those of one *task* (counted from 0) in one *context*; its privilege mode does not count."""
+    """Where slices nest: those of one *task* (counted from 0) in one *context*; its privilege mode does not count.
+
+    *owner*: the name of the task, see `Slices`; None: all that is known is that it is another one.
+    """
 
     task: int
     context: ProgramContext
+    owner: str | None = None
 
 
 class SliceBegin(NamedTuple):
@@ -57,6 +63,10 @@ class ShortCalls(NamedTuple):
 
 
 DrawnItem = SliceBegin | SliceEnd | ShortCalls
+SliceOwner = tuple[int, str | None]
+"""A position, and the name of the task that runs from there on, None: it is not known which."""
+_StackKey = int | str
+"""The number of a stack, or the name of the task that runs, if that is known."""
 
 
 class _Slice:
@@ -153,16 +163,17 @@ class _OpenSlices:
 class Slices:
     """The slices of a *part* of the calls of a hart. *unplaced*: calls that are not drawn, and in no slice.
 
-    *is_short* must not call short what reaches over the borders of the part.
+    *is_short* must not call short what reaches over the borders of the part. *owners*: from which position on
+    which task runs, by its name; None: that is not known.
     """
 
-    def __init__(self, calls: CallHistory, part: range, is_short: IsShort) -> None:
+    def __init__(self, calls: CallHistory, part: range, is_short: IsShort, owners: Sequence[SliceOwner] = ()) -> None:
         self._calls, self._part, self._short = calls, part, is_short
-        self._tracks = _Tracks(calls)
+        self._tracks, self._owners = _Tracks(calls), _Owners(owners)
         self._changes = context_changes(calls.history)
         self._context = ProgramContext()
-        self._stacks: dict[int, _OpenSlices] = {}
-        self._stack = -1
+        self._stacks: dict[_StackKey, _OpenSlices] = {}
+        self._stack: _StackKey = -1
         self.unplaced = 0
 
     def drawn_items(self, progress: Progress = silent) -> Iterator[DrawnItem]:
@@ -187,17 +198,25 @@ class Slices:
 
     def _running(self, stretch: int, position: int) -> Generator[DrawnItem, None, _OpenSlices]:
         """Return the stack that runs in a stretch, in the track of the context. One that never runs again ends."""
-        stack = self._tracks.stack(stretch)
-        if stack != self._stack and self._stack in self._stacks and self._tracks.is_over(self._stack, stretch):
+        stack, owner = self._tracks.stack(stretch), self._owners.at(position)
+        key = stack if owner is None else owner
+        if key != self._stack and self._stack in self._stacks and self._is_over(self._stack, stretch, position):
             yield from self._end_stacks([self._stack], position)
-        self._stack = stack
-        running = self._stacks.get(stack)
+        if owner is not None and self._owners.moves(owner, stack) and owner in self._stacks:
+            yield from self._end_stacks([owner], position)  # levels of two stacks are not comparable
+        self._stack = key
+        running = self._stacks.get(key)
         if running is None:
-            track = SliceTrack(self._tracks.task(stack), self._context)
-            running = self._stacks[stack] = _OpenSlices(track, self._short)
+            track = SliceTrack(0 if isinstance(key, str) else self._tracks.task(key), self._context, owner)
+            running = self._stacks[key] = _OpenSlices(track, self._short)
         elif running.track.context != self._context:
             yield from running.move(position, running.track._replace(context=self._context))
         return running
+
+    def _is_over(self, key: _StackKey, stretch: int, position: int) -> bool:
+        if isinstance(key, str):
+            return self._owners.is_over(key, position)
+        return self._tracks.is_over(key, stretch)
 
     def _sum_up(self, running: _OpenSlices, item: SummedCalls) -> Iterator[DrawnItem]:
         first = max(item.position, self._part.start)
@@ -206,13 +225,14 @@ class Slices:
         if item.end > self._part.start:
             yield from running.sum_up(item.calls, first, item.end)
 
-    def _end_stacks(self, stacks: Sequence[int], position: int) -> Iterator[DrawnItem]:
+    def _end_stacks(self, stacks: Sequence[_StackKey], position: int) -> Iterator[DrawnItem]:
         """End all slices of stacks that do not run any more."""
         for stack in stacks:
             over = self._stacks.pop(stack)
             yield from over.end_all(position)
             self.unplaced += over.slices[0].rest
-            self._tracks.leave(stack)
+            if not isinstance(stack, str):
+                self._tracks.leave(stack)
 
     def _change_context(self, position: int) -> Iterator[DrawnItem]:
         """Let the stack that runs go on in another track if the context has changed up to a position."""
@@ -264,3 +284,28 @@ class _Tracks:
     def leave(self, stack: int) -> None:
         """Let other stacks have the number of a stack's task."""
         self._tasks.pop(stack, None)
+
+
+class _Owners:
+    """Which task runs where, as far as it is known."""
+
+    def __init__(self, owners: Sequence[SliceOwner]) -> None:
+        self._begins = [begin for begin, _ in owners]
+        self._names = [name for _, name in owners]
+        self._last = {name: number for number, name in enumerate(self._names)}
+        self._stacks: dict[str, int] = {}
+
+    def at(self, position: int) -> str | None:
+        """Return the name of the task that runs at a position."""
+        number = bisect_right(self._begins, position) - 1
+        return self._names[number] if number >= 0 else None
+
+    def is_over(self, name: str, position: int) -> bool:
+        """Return whether a task does not run from a position on."""
+        return self._last[name] < bisect_right(self._begins, position) - 1
+
+    def moves(self, name: str, stack: int) -> bool:
+        """Note that a task runs on a stack, and return whether it was on another one before."""
+        before = self._stacks.get(name, stack)
+        self._stacks[name] = stack
+        return before != stack

@@ -5,8 +5,9 @@
             80000004 main+0x0 (/path/program.elf)
 
 A sample for each stack, innermost function first; its period is the number of instructions that ran in its innermost
-function. Its time is that of no clock: the instructions of the samples up to it, as nanoseconds. Lines that begin with
-# say what is missing; readers pass over them. Source: brendangregg/FlameGraph, stackcollapse-perf.pl (what is read).
+function. Its time is that of no clock: the instructions of the samples up to it, as nanoseconds. Where it is
+known which task ran, the task is the command of the sample. Lines that begin with # say what is missing; readers pass
+over them. Source: brendangregg/FlameGraph, stackcollapse-perf.pl (what is read).
 """
 
 from collections.abc import Iterator
@@ -42,8 +43,10 @@ def _samples(trace: ExportedTrace, progress: Progress) -> Iterator[list[str]]:
         if stack.own:
             so_far += stack.own
             time = f"{so_far // 10**9}.{so_far % 10**9:09d}"
-            head = f"hart{trace.hart} {number}/{number} [{trace.hart:03d}] {time}: {stack.own} {EVENT}: "
-            yield [head, *map(names.line, reversed(stack.frames)), ""]
+            outer, *inner = stack.frames
+            command, frames = (printable(outer.task), inner) if outer.task else (f"hart{trace.hart}", stack.frames)
+            head = f"{command} {number}/{number} [{trace.hart:03d}] {time}: {stack.own} {EVENT}: "
+            yield [head, *map(names.line, reversed(frames)), ""]
 
 
 class _FrameLines:

@@ -1,13 +1,14 @@
 """The calls of a hart as stacks: from the outermost function to the one that ran, with the instructions that ran there.
 
-They are the nodes of the call tree (`decode.calls.call_tree`), so their instructions add up to all that ran.
+They are the nodes of the call tree (`decode.calls.call_tree`), so their instructions add up to all that ran. Where it
+is known which task ran (`session.tasks`), each task is the outermost frame of its stacks.
 """
 
 from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.call_tree import CallNode, call_tree
+from rvtrace_gdb.decode.calls.call_tree import CallNode, call_tree, call_tree_of_parts
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.history.hart_events import HartEvent, HartEventKind
 from rvtrace_gdb.decode.program.image import Image
@@ -22,10 +23,13 @@ _REPORT_EVERY = 1 << 12
 
 
 class StackFrame(NamedTuple):
-    """A function on a stack. *function*: its start, UNKNOWN without a symbol; *trap*: a trap led to it."""
+    """A function on a stack. *function*: its start, UNKNOWN without a symbol; *trap*: a trap led to it. *task*: not a
+    function, but the task that runs.
+    """
 
     function: int
     trap: bool
+    task: str = ""
 
 
 class CallStack(NamedTuple):
@@ -45,15 +49,25 @@ def call_stacks(trace: ExportedTrace, progress: Progress) -> Iterator[CallStack]
     if trace.is_sampled:
         yield from _sampled_stacks(trace)
         return
-    root = call_tree(trace.calls(progress), progress, trace.part)
-    waiting: list[tuple[tuple[StackFrame, ...], CallNode]] = [((), root)]
+    calls, turns = trace.calls(progress), trace.task_stacks(progress)
+    if turns is None:
+        yield from _stacks_of_tree(call_tree(calls, progress, trace.part), (), progress)
+        return
+    for label, parts in turns.parts_by_label(trace.part).items():
+        root = call_tree_of_parts(calls, parts, progress)
+        yield from _stacks_of_tree(root, (StackFrame(UNKNOWN, False, label),), progress)
+
+
+def _stacks_of_tree(root: CallNode, outer: tuple[StackFrame, ...], progress: Progress) -> Iterator[CallStack]:
+    """Yield the stacks of a call tree, inside some *outer* frames."""
+    waiting: list[tuple[tuple[StackFrame, ...], CallNode]] = [(outer, root)]
     done = 0
     while waiting:
         if done % _REPORT_EVERY == 0:
             progress("writing (stacks)", done, None)
         done += 1
         frames, node = waiting.pop()
-        if frames:
+        if node is not root:
             yield CallStack(frames, node.own, node.calls)
         below = sorted(node.children.items(), reverse=True)
         waiting += [((*frames, StackFrame(child.function, child.trap)), child) for _, child in below]
@@ -81,10 +95,13 @@ class ProfileNames:
         self._names: dict[StackFrame, str] = {}
 
     def name(self, frame: StackFrame) -> str:
-        """Return the name of a function on a stack, on one line; one that a trap led to has "[trap]" behind it."""
+        """Return the name of a function on a stack, on one line; one that a trap led to has "[trap]" behind it. That of
+        a task is its own.
+        """
         name = self._names.get(frame)
         if name is None:
-            name = self._names[frame] = self.of(frame.function) + (" [trap]" if frame.trap else "")
+            name = self.of(frame.function) + (" [trap]" if frame.trap else "")
+            name = self._names[frame] = printable(frame.task) if frame.task else name
         return name
 
     def of(self, function: int) -> str:

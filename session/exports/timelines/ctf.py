@@ -29,6 +29,7 @@ from rvtrace_gdb.session.exports.timelines.ctf_stream import (
     entry_fields,
     exit_fields,
     missing_fields,
+    task_fields,
     trap_fields,
 )
 from rvtrace_gdb.session.exports.timelines.tracks import BACK
@@ -91,8 +92,11 @@ def _call_events(trace: ExportedTrace, progress: Progress) -> Iterator[CtfEvent]
     """Yield where functions begin and end. Raises TooManyCalls."""
     names, tasks, number = ProfileNames(trace), dict[SliceTrack, int](), 0
     open_names: dict[int, list[str]] = {}
-    for item in Slices(trace.calls(progress), trace.part, lambda begin, end: False).drawn_items(progress):
-        task = tasks.setdefault(item.track, len(tasks))
+    slices = Slices(trace.calls(progress), trace.part, lambda begin, end: False, trace.owners(progress))
+    for item in slices.drawn_items(progress):
+        is_new, task = item.track not in tasks, tasks.setdefault(item.track, len(tasks))
+        if is_new and item.track.owner is not None:
+            yield CtfEvent(item.position, EventId.TASK, task_fields(task, printable(item.track.owner)))
         stack = open_names.setdefault(task, [])
         if isinstance(item, SliceBegin):
             number += 1

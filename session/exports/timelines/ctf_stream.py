@@ -51,6 +51,8 @@ event {{ name = "function_exit"; id = 1; stream_id = 0; fields := struct {{ uint
 /* interrupt: 1 an interrupt, 0 an exception; -1 in both: the trace does not say */
 event {{ name = "trap"; id = 2; stream_id = 0;
     fields := struct {{ int8_t interrupt; int64_t cause; string text; }}; }};
+/* the name of what has a number in the fields task */
+event {{ name = "task"; id = 4; stream_id = 0; fields := struct {{ uint32_t task; string name; }}; }};
 event {{ name = "missing"; id = 3; stream_id = 0; fields := struct {{ string what; string text; }}; }};
 """
 """The description, in the Trace Stream Description Language, with places for *version* and *unit*."""
@@ -63,6 +65,7 @@ class EventId(IntEnum):
     FUNCTION_EXIT = 1
     TRAP = 2
     MISSING = 3
+    TASK = 4
 
 
 class CtfEvent(NamedTuple):
@@ -81,6 +84,11 @@ def entry_fields(address: int, task: int, name: str, *, called: bool) -> bytes:
 def exit_fields(task: int, name: str) -> bytes:
     """Return the fields of a function that ends."""
     return _EXIT.pack(task) + _ctf_string(name)
+
+
+def task_fields(task: int, name: str) -> bytes:
+    """Return the fields of a task that begins to run."""
+    return exit_fields(task, name)
 
 
 def trap_fields(interrupt: int, cause: int, text: str) -> bytes:

@@ -13,6 +13,7 @@ from rvtrace_gdb.session.exports.missing import cause
 from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames
 from rvtrace_gdb.session.exports.timelines.axis import INSTRUCTIONS, TICKS, resolution_of
 from rvtrace_gdb.support.errors import Progress
+from rvtrace_gdb.support.text import printable
 
 _INSTANTS = 100_000
 """So many instants of a kind are drawn at most; those nearer to each other than that are drawn as one."""
@@ -48,7 +49,7 @@ class HartTimeline:
         self.unit = TICKS if self.axis.timed else INSTRUCTIONS
         calls = trace.calls(progress)
         self.resolution = resolution_of(trace, self.axis, calls)
-        self.slices = Slices(calls, trace.part, self.resolution)
+        self.slices = Slices(calls, trace.part, self.resolution, trace.owners(progress))
         self.names = ProfileNames(trace)
 
     def drawn_items(self, progress: Progress) -> Iterator[DrawnItem]:
@@ -68,7 +69,10 @@ class HartTimeline:
     def track_name(self, track: SliceTrack) -> str:
         """Return the name of a track: its task, and its context."""
         context = track.context
-        parts = ["calls" if not track.task else f"calls, task {track.task}"]
+        if track.owner is not None:
+            parts = [f"task {printable(track.owner)}"]
+        else:
+            parts = ["calls" if not track.task else f"calls, task {track.task}"]
         if context.scontext is not None:
             parts.append(f"context 0x{context.scontext:x}")
         if context.hcontext is not None:

@@ -3,7 +3,27 @@
 #include "word.h"
 #define FRAME (34 * WORD)
 
+.macro RESTORE_AND_RETURN
+    LOAD t0, WORD*32(sp)
+    csrw mstatus, t0
+    LOAD t0, 0(sp)
+    csrw mepc, t0
+    .irp n, 1,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
+    LOAD x\n, WORD*\n(sp)
+    .endr
+    addi sp, sp, FRAME
+    mret
+.endm
+
     .text
+    .globl xPortStartFirstTask
+    .type xPortStartFirstTask, @function
+xPortStartFirstTask:
+    LOAD t1, pxCurrentTCB
+    LOAD sp, 0(t1)
+    RESTORE_AND_RETURN
+    .size xPortStartFirstTask, .-xPortStartFirstTask
+
     .balign 4
     .globl freertos_risc_v_trap_handler
     .type freertos_risc_v_trap_handler, @function
@@ -35,19 +55,8 @@ call_handler:
     LOAD t1, 0(s0)
     add t1, t1, a0
     STORE t1, 0(s0)
-    .globl xPortStartFirstTask
-    .type xPortStartFirstTask, @function
-xPortStartFirstTask:
     LOAD t1, pxCurrentTCB
     LOAD sp, 0(t1)
 restore:
-    LOAD t0, WORD*32(sp)
-    csrw mstatus, t0
-    LOAD t0, 0(sp)
-    csrw mepc, t0
-    .irp n, 1,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31
-    LOAD x\n, WORD*\n(sp)
-    .endr
-    addi sp, sp, FRAME
-    mret
+    RESTORE_AND_RETURN
     .size freertos_risc_v_trap_handler, .-freertos_risc_v_trap_handler

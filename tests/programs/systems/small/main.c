@@ -7,8 +7,15 @@
 #define ROUNDS 5
 #endif
 
-void _exit(int);
 volatile word sum, ended, turns[2];
+
+/* The end: nothing more is noted. */
+static APART void finished(void)
+{
+    __asm__ volatile("csrci mstatus, 8");
+    for (;;)
+        ;
+}
 
 static APART word mixed(word value)
 {
@@ -78,7 +85,7 @@ static void boss(void *unused)
         while (!task_stop(other))
             task_sleep(1);
     }
-    _exit(0);
+    finished();
 }
 
 void program_begin(void)
