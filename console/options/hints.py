@@ -4,15 +4,19 @@ from collections.abc import Iterator
 
 from rvtrace_gdb.console.options import etrace as options_etrace
 from rvtrace_gdb.controlregs.encoder_features import RAW_NTRACE
+from rvtrace_gdb.decode.coresight.frames import FrameForm
+from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.tandem.plausibility import is_tandem_trace as is_tandem
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, values_of
-from rvtrace_gdb.session.capture.model import Capture
+from rvtrace_gdb.session.capture.model import Capture, Captured, CapturedSink
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.formats import tandem as formats_tandem
 from rvtrace_gdb.session.formats.detect_options import better_layout, guess
+from rvtrace_gdb.session.formats.likely_frames import frames_that_make_sense
 from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, is_imported
+from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import hint, warning
 
@@ -23,14 +27,47 @@ def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress) -> 
     """Return a hint about better options for a decoded trace, or none. Raises only what *progress* raises."""
     if is_imported(capture) and any(is_tandem(sink.data) for sink in capture.sinks):
         return [hint("these are the bytes of a tandem trace: --tandem")]
+    if is_imported(capture) and _is_doubtful(decoded):
+        framed = [line for sink in capture.sinks for line in _hints_of_frames(sink, capture, decoded)]
+        if framed:
+            return framed[:1]
     found = guess(capture, decoded, progress)
     return [] if found is None else [hint(f"the trace fits far better {_changes(*found)}")]
 
 
 def hints_of_messages(beginning: bytes, options: EncoderTraceOptions, xlen: int, wrapped: bool) -> list[str]:
     """Return a hint about better options, or none, from the *beginning* of a trace alone, without a program."""
+    form = frames_that_make_sense(beginning, options, xlen, wrapped)
+    if form is not None:
+        return [_hint_of_frames(form)]
     better = better_layout(beginning, options, xlen, wrapped=wrapped)
     return [] if better is None else [hint(f"the messages make far more sense {_changes(options, better)}")]
+
+
+def _is_doubtful(decoded: Decoded) -> bool:
+    """Return whether bytes could not be decoded, or contradict the program, or nothing ran."""
+    histories = decoded.harts.histories.values()
+    return (
+        decoded.harts.accounting.skipped > 0
+        or not any(history.instructions for history in histories)
+        or any(event.kind is EventKind.MISMATCH for history in histories for event in history.events)
+    )
+
+
+def _hints_of_frames(sink: Captured, capture: Capture, decoded: Decoded) -> Iterator[str]:
+    """Yield a hint if the bytes of a buffer are in frames, which they were not said to be."""
+    if not isinstance(sink, CapturedSink) or sink.frames is not None:
+        return
+    options = options_of(feeding(sink, capture.encoders))
+    if isinstance(options, EncoderTraceOptions):
+        form = frames_that_make_sense(sink.data, options, decoded.program.xlen, sink.wrapped)
+        if form is not None:
+            yield _hint_of_frames(form)
+
+
+def _hint_of_frames(form: FrameForm) -> str:
+    where = {FrameForm.MEMORY: "a buffer of", FrameForm.PINS: "the pins of"}[form]
+    return hint(f"the bytes look like frames of {where} CoreSight: --frames {form}")
 
 
 def hints_of_groups(beginning: bytes, parameters: TandemParameters, wrapped: bool) -> list[str]:

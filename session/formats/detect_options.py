@@ -408,13 +408,13 @@ def better_layout(
         plain = Options()
         if makes_sense(data, options, xlen, wrapped=wrapped):
             return None
-        if _odd(data, plain, xlen, wrapped) <= _FEW:
+        if odd_messages(data, plain, xlen, wrapped) <= _FEW:
             return plain
         return better_etrace_layout(data, options, xlen, wrapped=wrapped)
-    first = fewest = _odd(data, options, xlen, wrapped)
+    first = fewest = odd_messages(data, options, xlen, wrapped)
     best = options
     for _ in range(_CHANGES):
-        tried = ((_odd(data, it, xlen, wrapped), it) for it in _changed_ntrace(best))
+        tried = ((odd_messages(data, it, xlen, wrapped), it) for it in _changed_ntrace(best))
         trial, candidate = min(tried, key=lambda one: one[0])
         if trial >= fewest:
             break
@@ -424,7 +424,7 @@ def better_layout(
     return None if first <= _FEW else sensible_layout(data, xlen, wrapped=wrapped)
 
 
-def _odd(data: bytes, options: Options, xlen: int, wrapped: bool) -> int:
+def odd_messages(data: bytes, options: Options, xlen: int, wrapped: bool) -> int:
     """Return how many messages at the beginning of an N-Trace are odd."""
     trace_format = registry.format_of(options)
     itemizer, wording = trace_format.itemizer(options, xlen, wrapped=wrapped), trace_format.wording(options)

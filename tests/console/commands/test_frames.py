@@ -180,16 +180,22 @@ def test_what_cannot_be(framed: Path, tmp_path: Path, capsys: pytest.CaptureFixt
     assert wrong.startswith(f"rvtrace: {noise}: of the ATB ID with most of its bytes: cannot be read as N-Trace: of ")
 
 
+def executed(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+    """The addresses of a part of a run, for `rvtrace encode`."""
+    run = folder / "pcs.txt"
+    main(["decode", str(reference_streams.FOLDER / "median.1.nex"), "--ntrace", "--elf", ELF, "1,+3000", "--json"])
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    run.write_text("".join(f"{row['addr']}\n" for row in rows if "addr" in row))
+    return run
+
+
 @pytest.mark.parametrize("form", ["coresight", "tpiu"])
 @pytest.mark.parametrize("words", [("--ntrace", "--src-bits", "3"), ("--etrace",)])
 def test_encoded_frames_are_what_opencsd_takes_apart(
     form: str, words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The bytes in the frames are those that are encoded without; a capture of them decodes to the same."""
-    run = tmp_path / "pcs.txt"
-    main(["decode", str(reference_streams.FOLDER / "median.1.nex"), "--ntrace", "--elf", ELF, "1,+3000", "--json"])
-    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    run.write_text("".join(f"{row['addr']}\n" for row in rows if "addr" in row))
+    run = executed(tmp_path, capsys)
     made = ("encode", "--elf", ELF, "--pcs", run, *words)
     plain, framed, capture = (tmp_path / name for name in ("plain.bin", "framed.bin", "x.rvt"))
     shown(capsys, *made, "-o", plain)
@@ -218,3 +224,30 @@ def test_options_that_fit_better(tmp_path: Path, capsys: pytest.CaptureFixture[s
     made = ("--ntrace", "--src-bits", "3", "--elf", ELF, "--frames", "coresight")
     main(["import", str(file), *made, "-o", str(tmp_path / "x.rvt")])
     assert "the trace fits far better with --btm" in capsys.readouterr().out
+
+
+def hint_of(form: str, part: str) -> str:
+    return f"hint:     the bytes look like frames of {part} CoreSight: --frames {form}"
+
+
+@pytest.mark.parametrize("form", ["coresight", "tpiu"])
+@pytest.mark.parametrize("options", [("--ntrace",), ("--etrace",)])
+def test_bytes_in_frames_that_were_not_said_to_be(
+    form: str, options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `encode` frames; a trace that is in none has no such hint, and what is said to be in frames neither."""
+    run, plain, framed = executed(tmp_path, capsys), tmp_path / "plain.bin", tmp_path / "framed.bin"
+    in_frames = ("--frames", form)
+    shown(capsys, "encode", "--elf", ELF, "--pcs", run, *options, "-o", plain)
+    shown(capsys, "encode", "--elf", ELF, "--pcs", run, *options, *in_frames, "--atb-id", "0x10", "-o", framed)
+    expected = hint_of(form, {"coresight": "a buffer of", "tpiu": "the pins of"}[form])
+    for words in (["dump"], ["decode", "--elf", ELF], ["import", "--elf", ELF, "-o", str(tmp_path / "x.rvt")]):
+        for file, more, hinted in ((plain, [], 0), (framed, [], 1), (framed, [*in_frames], 0)):
+            main([*words, str(file), *options, *more])
+            said = "".join(capsys.readouterr()).splitlines()
+            assert said.count(expected) == hinted, (words, file.name, more)
+
+
+def test_the_guides_frames_are_told(k3_frames: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["dump", str(k3_frames), *K3]) == 0
+    assert hint_of("coresight", "a buffer of") in capsys.readouterr().err
