@@ -84,6 +84,23 @@ def split_since(command: str, argument: str) -> tuple[str, dict[str, int]]:
     return rest, {"since": number}
 
 
+_THREADS = re.compile(r"""(?:^|\s)--?(process|thread)(?:\s+("[^"]*"|'[^']*'|\S+)|$)""")
+
+
+def split_threads(command: str, argument: str) -> tuple[str, dict[str, str]]:
+    """Split an argument into (the rest, the parameters for `-process P` and `-thread T`). A name with blanks is in
+    quotes. Raises gdb.GdbError for *command*: a value is missing.
+    """
+    found: dict[str, str] = {}
+    while (match := _THREADS.search(argument)) is not None:
+        value = (match[2] or "").strip("\"'")
+        if not value:
+            raise gdb.GdbError(f"{command}: -{match[1]} takes a number or a name.")
+        found[match[1]] = value
+        argument = f"{argument[: match.start()]} {argument[match.end() :]}".strip()
+    return argument, found
+
+
 def split_modifiers(argument: str, what: str) -> tuple[frozenset[str] | None, str]:
     """Split an argument into (the words of the letters after slashes, the rest): modifiers may be before the range, as
     in gdb, or after it. None: there are no modifiers.

@@ -54,13 +54,16 @@ class ListRequest:
     locations: tuple[str, ...] = ()
     depth: int = DEPTH
     modifiers: frozenset[str] = frozenset()
+    process: str = ""
+    thread: str = ""
+    """Of `functions`: by number or name, "": any."""
     idle: bool = False
     """Whether `coverage` shows functions that did not run, too."""
     checked: bool = False
 
 
 def _functions(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
-    return shown.lines("functions", args=request.range)
+    return shown.lines("functions", args=request.range, process=request.process, thread=request.thread)
 
 
 def _calls(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
@@ -188,6 +191,7 @@ EXAMPLES = {
     "functions": (
         ("functions demo.rvt", "the functions, in the order in which they ran"),
         ("functions demo.rvt 1,20 --calls", "the first 20, indented by their calls"),
+        ("functions linux.rvt --process sh", "of Linux: those of one process"),
     ),
     "calls": (
         ("calls demo.rvt", "the tree of calls, what took longest first"),
@@ -236,7 +240,7 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
     """Define the command line of a command."""
     verb = VERBS[name]
     parser.set_defaults(location=(), range="", since=None, kind=(), depth=DEPTH)
-    parser.set_defaults(modifiers=(), all=False, check=False)  # what a command does not have
+    parser.set_defaults(modifiers=(), all=False, check=False, process="", thread="")  # what a command does not have
     modifiers = options_of("executions" if name == "find" else name)
     words = "".join(f" [--{it.word}]" for it in modifiers)
     aligned = f"\n{' ' * 24}" if modifiers else ""
@@ -277,6 +281,13 @@ def _add_place(name: str, parser: CommandParser) -> None:
 
 def _add_own(name: str, parser: CommandParser) -> None:
     """Add the options that a few commands have."""
+    if name == "functions":
+        parser.add_argument(
+            "--process", default="", metavar="PROCESS", help="only functions that began in it: its number, or name"
+        )
+        parser.add_argument(
+            "--thread", default="", metavar="THREAD", help="only functions that began in it: its number, or name"
+        )
     if name == "calls":
         depth = inputs.number_from(0, (1 << 31) - 1)
         parser.add_argument("--depth", type=depth, default=DEPTH, metavar="N", help=f"levels (default {DEPTH}), 0: all")
@@ -330,6 +341,8 @@ def _request(verb: ListVerb, args: argparse.Namespace) -> ListRequest:
         locations=tuple(locations),
         depth=args.depth,
         modifiers=frozenset(args.modifiers),
+        process=args.process,
+        thread=args.thread,
         idle=args.all,
         checked=args.check or verb.show is _check_lines,
     )

@@ -12,6 +12,7 @@ from rvtrace_gdb.gdbext.paged_list import (
     modifiers_help,
     page_size,
     split_modifiers,
+    split_threads,
     split_unfolded,
 )
 
@@ -20,7 +21,7 @@ DEPTH = 10  # levels of the tree that are shown without /n
 
 class FunctionsCommand(Command, name="trace functions", completer=gdb.COMPLETE_NONE):
     __doc__ = f"""Print the functions that ran, oldest first, as `record function-call-history` does.
-Usage: trace functions [-unfolded] [/MODIFIERS] [RANGE]
+Usage: trace functions [-unfolded] [-process P] [-thread T] [/MODIFIERS] [RANGE]
 
 A line for each time a function ran: until it called another one,
 returned, or was interrupted.
@@ -37,6 +38,10 @@ RANGE: nothing, the last ten, and then the next ten each time;
 Repetitions with a trap in them are folded, "x3366, @9 to @50484, every
 15 instructions"; a RANGE of numbers, or -unfolded, shows them all.
 
+-process P, -thread T: only functions that began in this process or
+thread of the operating system, by its number or name. They have
+numbers of their own, which a RANGE means then.
+
 The cause of a trap follows the name of its handler. A gap in the trace
 has a number of its own; after a gap the calls under way are not known,
 and levels start again.
@@ -44,9 +49,10 @@ and levels start again.
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         argument, fold = split_unfolded(argument)
+        argument, threads = split_threads("trace functions", argument)
         modifiers, numbers = split_modifiers(argument, "functions")
         size = page_size("function-call-history")
-        PagedList("functions", modifiers or (), fold=fold).show(self, numbers, size=size)
+        PagedList("functions", modifiers or (), fold=fold, **threads).show(self, numbers, size=size)
 
 
 class CallsCommand(Command, name="trace calls", completer=gdb.COMPLETE_NONE):

@@ -189,7 +189,9 @@ def calls_of(given: Arguments) -> RowFields:
 
 def functions(given: Arguments) -> RowFields:
     """Return the functions that ran."""
-    return _list(given, "functions", **{word: given.options[word] for word in _words("functions")})
+    parameters: dict[str, Any] = {word: given.options[word] for word in _words("functions")}
+    parameters.update((name, "".join(given.options[name])) for name in _OF_THREAD)
+    return _list(given, "functions", **parameters)
 
 
 def calls(given: Arguments) -> RowFields:
@@ -437,6 +439,8 @@ _DIFF = (
 )
 _WHY = (Option("-branches"), Option("-thin"), Option("-depth", most=commands_why.DEPTH_MOST))
 _LOG = (*FOUND, *(Option(f"-{name}", text=name.upper(), default=()) for name in ("if", "letter", "range", "time")))
+_OF_THREAD = ("process", "thread")
+_THREADS = tuple(Option(f"-{name}", text="a number, or a name", shown=name.upper(), default=()) for name in _OF_THREAD)
 TABLE = (
     MiCommand("info", info),
     MiCommand("start", start, raw=True),
@@ -450,7 +454,7 @@ TABLE = (
     MiCommand("find", find, FOUND, "LOCATION"),
     MiCommand("log", log, _LOG, "EXPR"),
     MiCommand("calls-of", calls_of, (*FOUND, *_LOG[-2:]), "FUNCTION"),
-    MiCommand("functions", functions, (*PAGE, *(Option(f"-{word}") for word in _words("functions")))),
+    MiCommand("functions", functions, (*PAGE, *(Option(f"-{word}") for word in _words("functions")), *_THREADS)),
     MiCommand("calls", calls, (*PAGE, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
     MiCommand("coverage", coverage, (Option("-all", default=False),)),
     MiCommand("report", profile_reports, _REPORT),

@@ -27,7 +27,8 @@ means the newest *count* rows, of calls the first.
 |              |                   | *pc*: of the live hart, for `Page.comes`                                          |
 | log          | `LoggedRow`       | see `session.rpc.log`                                                             |
 | calls_of     | `OneCallRow`      | the same                                                                          |
-| functions    | `FunctionRow`     | *fold*, of these and of events: what repeats itself is shown once                 |
+| functions    | `FunctionRow`     | *fold*, of these and of events: what repeats itself is shown once; *process*,     |
+|              |                   | *thread*: only those that began in these, by number or name                       |
 | calls        | `CallRow`         | *depth*: how many levels, 0 for all                                               |
 | differences  | `DifferenceRow`   | those of `session.rpc.diff`                                                       |
 | records      | `RecordRow`       | *access*: see `session.target.csr_access`; row 1 is entry 0, see `ctr_records`    |
@@ -46,7 +47,7 @@ as reported to the user. *most*: how many bytes may be read out of the target fo
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Annotation, Between, HartRows, Page
@@ -65,6 +66,9 @@ from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, JsonMessa
 from rvtrace_gdb.session.selected_history import HistoryNumber, SelectedHistory, functions_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.queries.function_parts import FunctionPart
 
 
 class ListSelection(NamedTuple):
@@ -155,7 +159,7 @@ def _computed(what: str, params: Params) -> dict[str, bool]:
 
 
 def _folded(
-    listed: PagedResults | FunctionList, params: Params, requested: Range, rows: RowFetch
+    listed: "PagedResults | FunctionList | FunctionPart", params: Params, requested: Range, rows: RowFetch
 ) -> tuple[PageSelection, Folding | None]:
     """Return the page that is requested, and what is folded in it, if that is requested and it is a page."""
     is_page = requested.most is None and requested.args in ("", "+", "-") and requested.size and len(listed)
@@ -368,10 +372,37 @@ def _since(results: PagedResults, params: Params, requested: Range) -> Range:
 
 def _functions(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     selected = session.selected(params.context(), progress)
-    functions = functions_of(session, selected, progress)
+    functions: FunctionList | FunctionPart = functions_of(session, selected, progress)
+    process, thread = params.text("process", ""), params.text("thread", "")
+    if process or thread:
+        functions = _functions_of_threads(session, selected, process, thread, progress)
     rows = partial(functions.rows, **_computed("functions", params))
     selection, folding = _folded(functions, params, requested, rows)
     return _paged(selected, len(functions), selection, rows)._replace(folding=folding)
+
+
+class _ThreadFunctions(NamedTuple):
+    """The functions of processes and threads of a history, by what was asked for."""
+
+    by_names: dict[tuple[str, str], "FunctionPart"]
+
+
+def _functions_of_threads(
+    session: Session, selected: SelectedHistory, process: str, thread: str, progress: Progress
+) -> "FunctionPart":
+    """Return the functions that began while a thread ran. Raises NoSuchThread."""
+    from rvtrace_gdb.session.queries import function_parts  # few traces have threads
+
+    history = selected.history
+    kept = session.cached(_ThreadFunctions, history, lambda: _ThreadFunctions({})).by_names
+    if (process, thread) not in kept:
+        threads = function_parts.threads_named(session.require_capture().capture, history, process, thread)
+        parts = function_parts.parts_of_threads(history, threads)
+        functions = functions_of(session, selected, progress)
+        kept[process, thread] = function_parts.FunctionPart(
+            functions, parts, function_parts.words_for(process, thread)
+        )
+    return kept[process, thread]
 
 
 def _calls(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:

@@ -245,6 +245,8 @@ complete -c rvtrace -n '__fish_seen_subcommand_from itc explain stack fork' -l h
 complete -c rvtrace -n '__fish_seen_subcommand_from itc' -l json -d 'print a JSON object on standard output for each line'
 complete -c rvtrace -n '__fish_seen_subcommand_from functions' -l calls -d 'indented by the calls that led there'
 complete -c rvtrace -n '__fish_seen_subcommand_from functions' -l instructions -d 'numbers of the instructions as `trace history` has them'
+complete -c rvtrace -n '__fish_seen_subcommand_from functions' -l process -x -d 'only functions that began in it: its number, or name'
+complete -c rvtrace -n '__fish_seen_subcommand_from functions' -l thread -x -d 'only functions that began in it: its number, or name'
 complete -c rvtrace -n '__fish_seen_subcommand_from functions calls find events gaps check coverage intervals status log calls-of' -l hart -x -d 'the hart (default: all harts)'
 complete -c rvtrace -n '__fish_seen_subcommand_from functions' -l json -d 'print a JSON object on standard output for each function that ran'
 complete -c rvtrace -n '__fish_seen_subcommand_from calls' -l depth -x -d 'levels (default 10), 0: all'

@@ -33,7 +33,9 @@ _CUT = ("data", "dump")
 """The commands whose rows have numbers, and that cannot page themselves."""
 _ALL_HARTS = ("report", "explain", "stack", "check", "status", "intervals", "sql")
 """The commands that show all harts unless one is given; the others show that of the debugger's thread."""
-_TEXTS = (("WHERE", "EXPR"), "BYTE", "COND", "FUNCTION", "KIND", "T[,T]", "A,B", "PERCENT", "N|all")
+_TEXTS = (
+    ("WHERE", "EXPR"), "BYTE", "COND", "FUNCTION", "KIND", "PROCESS", "THREAD", "T[,T]", "A,B", "PERCENT", "N|all"
+)  # fmt: skip
 """What options may take besides numbers and words of a list: no file, and no address of a network."""
 _CLOSED = ("to", "jobs", "color", "quiet", "follow", "baud", "help", "values")
 _DEFAULTS = {

@@ -1,0 +1,79 @@
+"""Functions of a process or a thread: those between two switches, of all that are listed."""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rvtrace_gdb.console.main import main
+from tests.reports.coverage import traced
+from tests.session.perf_data.recorded import ARCH, started
+from tests.session.perf_data.test_importing import trace_of
+from tests.session.perf_data.writer import Writer, attr
+
+RAN = (100, 101, 200, 100)
+"""The threads that ran, one after the other; 101 is one of process 100."""
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("threads")
+    elf = traced.program(folder / "program")
+    data, settings = trace_of(elf, traced.retired(elf), folder / "it.rvt", "--ntrace")
+    writer = Writer()
+    started(writer, elf, 100, name="it")
+    writer.comm(100, 101, "my worker", time=5)
+    started(writer, elf, 200, name="it")
+    for number, tid in enumerate(RAN):
+        writer.aux(number * len(data), len(data), pid=tid // 100 * 100, tid=tid, time=10 + number)
+    writer.auxtrace_info([9])
+    writer.auxtrace(data * len(RAN))
+    (folder / "perf.data").write_bytes(writer.file([(attr(), [1])], ARCH))
+    (folder / "it").write_bytes(elf.read_bytes())
+    out = folder / "perf.rvt"
+    words = ["--settings", str(settings), "--elf", str(folder / "it")]
+    assert main(["import", str(folder / "perf.data"), "-o", str(out), "--quiet", *words]) == 0
+    return out
+
+
+def listed(capsys: pytest.CaptureFixture[str], capture: Path, *words: str) -> list[dict[str, Any]]:
+    capsys.readouterr()
+    assert main(["functions", str(capture), "--json", "--quiet", *words]) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def without_numbers(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in row.items() if key != "number"} for row in rows]
+
+
+def test_functions_of_a_thread(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    everything = listed(capsys, capture)
+    starts = [row["begin"] for row in everything if row.get("func") == "_start"]
+    assert len(starts) == len(RAN)
+    begins = [starts[0], *(start - 1 for start in starts[1:]), everything[-1]["end"] + 1]  # a gap is at a switch
+    parts = [[row for row in everything if begin <= row["begin"] < end] for begin, end in pairwise(begins)]
+    for words, threads in (
+        (["--thread", "100"], {100}),
+        (["--thread", "my worker"], {101}),
+        (["--process", "100"], {100, 101}),
+        (["--process", "100", "--thread", "101"], {101}),
+        (["--process", "200"], {200}),
+    ):
+        rows = listed(capsys, capture, *words)
+        expected = [row for tid, part in zip(RAN, parts, strict=True) if tid in threads for row in part]
+        assert without_numbers(rows) == without_numbers(expected)
+        assert [row["number"] for row in rows] == list(range(1, len(rows) + 1))
+    middle = len(parts[0]) + 1
+    some = listed(capsys, capture, f"{middle - 2},{middle + 1}", "--thread", "100")
+    assert without_numbers(some) == without_numbers([*parts[0][-2:], *parts[3][:2]])
+
+
+def test_a_thread_that_is_not_there(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for words, why in (
+        (["--process", "7"], "no process is 7, by its number or its name: there are 100 ("),
+        (["--process", "200", "--thread", "my worker"], "no thread is my worker, by its number or its name: there are"),
+    ):
+        assert main(["functions", str(capture), *words]) == 1
+        assert why in capsys.readouterr().err
