@@ -181,6 +181,10 @@ class SinkNotReadable(ComponentError):
         super().__init__(component, base, f"{place_of(component, base)}: {why}")
 
 
+class TraceInvalid(SinkNotReadable):
+    """What a sink has stored is not valid, and reading it later would not help."""
+
+
 class StopFailed(ComponentError):
     """Several components could not be stopped; *failures* has the reason for each of them. The others were stopped."""
 

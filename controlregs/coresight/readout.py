@@ -27,7 +27,7 @@ from rvtrace_gdb.controlregs.coresight.registers import (
     TmcType,
 )
 from rvtrace_gdb.controlregs.coresight.tmc import WORD, read_address
-from rvtrace_gdb.controlregs.errors import SinkNotReadable
+from rvtrace_gdb.controlregs.errors import SinkNotReadable, TraceInvalid
 from rvtrace_gdb.controlregs.target import BurstPort
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import (
     DrainedBuffer,
@@ -97,14 +97,14 @@ def drain(tmc: CoresightComponent, in_force: SinkSettings | None = None, progres
     """Return all trace in the buffer, oldest first. The call may be repeated.
 
     *in_force*: the settings from the start of the trace, None: it is not known who set it up. Raises SinkNotReadable,
-    DrainFailed (with the bytes read so far), ComponentAccess, Cancelled.
+    TraceInvalid, DrainFailed (with the bytes read so far), ComponentAccess, Cancelled.
     """
     if in_force is not None:
         check_claim(tmc)
     status = STS.unpack(value := tmc.read(STS))
     if status["MemErr"]:
         text = f"the bus refused to store its trace (MemErr, STS reads {value:#x}), what is in its buffer is not valid"
-        raise SinkNotReadable(tmc.name, tmc.base, f"{text}; correct start and size in the target description")
+        raise TraceInvalid(tmc.name, tmc.base, f"{text}; correct start and size in the target description")
     in_memory = is_etr(tmc)
     if not in_memory and not (CTL.get(tmc.read(CTL), "TraceCaptEn") and status["TMCReady"]):
         why = "is still storing trace; stop the trace first" if not status["TMCReady"] else "is off, its trace is lost"

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from rvtrace_gdb.controlregs import generations
-from rvtrace_gdb.controlregs.errors import ComponentAccess, ComponentError
+from rvtrace_gdb.controlregs.errors import ComponentAccess, ComponentError, TraceInvalid
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.controlregs.trace_control.procedures import GraphStatus
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, TraceRequest
@@ -69,6 +69,8 @@ class LiveTrace(TraceSource):
         """The buffers may hold more than was read out."""
         self._going: RvtraceError | None = None
         """Why encoders could not be stopped by the last attempt."""
+        self._invalid = False
+        """What could not be read by the last attempt is not valid: there is nothing more to read."""
         self._last_traps = LastTraps.through(link)
         self._ends: dict[int, int] = {}
         self._marks = Marks(link)
@@ -243,8 +245,9 @@ class LiveTrace(TraceSource):
 
     def _give_back(self, progress: Progress = silent) -> None:
         """Give back what others on the target use, too, once its trace was read."""
-        if self.tracing or self.incomplete:
+        if self.tracing or (self.incomplete and not self._invalid):
             return
+        self.incomplete = False
         with suppress(RvtraceError):
             for problem in self.components.give_back(progress):
                 self.notes.once(problem)
@@ -262,7 +265,7 @@ class LiveTrace(TraceSource):
         self.link.close()
 
     def _read_sinks(self, progress: Progress, *, ending: bool = False) -> None:
-        self.failure, self.incomplete, self.halted = None, True, ()
+        self.failure, self.incomplete, self.halted, self._invalid = None, True, (), False
         try:
             self._ask_power()
         except RvtraceError as error:
@@ -282,6 +285,7 @@ class LiveTrace(TraceSource):
         except RvtraceError as error:
             self.failure = error
             return
+        self._invalid = bool(failures) and all(isinstance(failure, TraceInvalid) for failure in failures)
         if failures:
             self.failure = joined(failures)
             return

@@ -42,7 +42,7 @@ BOARD = "\n".join([
     component("cluster0", "funnel", 0x4002_0000, 'to = ["main"]', "inputs = {b0 = 1, b1 = 0, b2 = 2}"),
     component("main", "coresight_funnel", 0x4002_1000, 'to = ["rep0"]', "inputs = {cluster0 = 5}"),
     replicator(0, "etb0"), replicator(1, "etf0"), replicator(2, "etr1"), replicator(3, "etr2"), replicator(4, "linux0"),
-    component("rep5", "coresight_replicator", 0x4003_5000, 'to = ["stuck0"]'),
+    replicator(5, "stuck0"), component("rep6", "coresight_replicator", 0x4003_6000, 'to = ["etr3"]'),
     component("etb0", "coresight_tmc", 0x4004_0000, 'mode = "SRAM"'),
     component("etf0", "coresight_tmc", 0x4004_1000, 'mode = "FIFO"', 'to = ["etr0"]'),
     component("etr0", "coresight_tmc", 0x4004_2000, 'mode = "SMEM"', "start = 0x50000000", "size = 0x10000"),
@@ -50,6 +50,7 @@ BOARD = "\n".join([
     component("etr2", "coresight_tmc", 0x4004_4000, 'mode = "SMEM"', "start = 0x50010000", "size = 0x200"),
     component("linux0", "coresight_tmc", 0x4004_5000, 'mode = "SRAM"'),
     component("stuck0", "coresight_tmc", 0x4004_6000, 'mode = "SMEM"', "start = 0x50010200", "size = 0x8000"),
+    component("etr3", "coresight_tmc", 0x4004_7000, 'mode = "SG"', "start = 0x87f10000"),
 ])  # fmt: skip
 DEVICES = """
 [e2]
@@ -72,6 +73,21 @@ SINKS = ("etb0", "etr0", "etr1", "etr2", "stuck0")
 CLAIMS = {name: int(base, 16) + 0xFA4 for name, base in re.findall(r'name = "(\w+)"\n.*\nbase = (\w+)', BOARD)}
 """Where each component tells who claims it: CLAIMCLR."""
 WRAPPED = "etr2"
+
+
+WRONG_TABLE = 0x87F1_0000
+WRONG = {
+    "has 0x00000000 at 0x87f10000, which is no page": 0,
+    "leads back to its page at 0x87f10000": WRONG_TABLE >> 12 << 4 | 3,
+    "the bus refused to store its trace (MemErr, STS reads 0x": 0x7000_0000 >> 12 << 4 | 1,
+}
+"""First entries of a table that are wrong, and what is said: of no type, the table itself, a page without memory."""
+
+
+def wrong_table(number: int, entry: int) -> list[str]:
+    """The commands of a trace through the table with an entry."""
+    said = [f"set {{unsigned}} {WRONG_TABLE} = {entry}", "trace start -to etr3" + " " * number, "ignore 1 5"]
+    return [*said, "continue", f"trace history 1,{number + 1}", "trace stop" + " " * (20 + number)]
 
 
 class Outcome(NamedTuple):
@@ -120,6 +136,8 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
         commands = [SOURCE, f"set trace target {rig.target_file}", "set trust-readonly-sections on"]
         commands += [f"trace connect :{rig.gdb_port}", f"restore {pages} binary {TABLE:#x}", "break met", "trace info"]
         commands += ["trace start -to linux0"]
+        commands += [word for number, entry in enumerate(WRONG.values()) for word in wrong_table(number, entry)]
+        commands += [f"monitor read_memory {CLAIMS['etr3']:#x} 32 1"]
         said = run_gdb(elf, [*commands, *(word for sink in SINKS for word in traced(sink))])
     return Outcome(said, [retired_pcs(Path(f"{log}.{hart}")) for hart in range(HARTS)])
 
@@ -154,6 +172,15 @@ def test_the_newest_part_of_a_ring_that_wrapped(outcome: Outcome) -> None:
 def test_one_that_software_on_the_target_uses_is_refused(outcome: Outcome) -> None:
     said = "linux0 at 0x40045000: software on the target uses it (CLAIMCLR reads 0x2), as Linux does"
     assert outcome.said["trace start -to linux0"].startswith(said)
+
+
+@pytest.mark.parametrize("number", range(len(WRONG)))
+def test_a_wrong_table_of_pages(outcome: Outcome, number: int) -> None:
+    """It is refused when the trace starts; what no memory took, when it is read. Either way etr3 is given back."""
+    where = f"trace history 1,{number + 1}" if number == 2 else "trace start -to etr3" + " " * number
+    said = outcome.said[where]
+    assert "etr3 at 0x40047000: " in said and list(WRONG)[number] in said
+    assert outcome.said[f"monitor read_memory {CLAIMS['etr3']:#x} 32 1"] == "0x0\n"
 
 
 def test_one_that_does_not_stop_is_named_and_what_it_stored_is_shown(outcome: Outcome) -> None:
