@@ -33,6 +33,15 @@ class Target(Protocol):
 
 
 @runtime_checkable
+class WideTarget(Protocol):
+    """A target on which 64 bits can be stored at once, as registers of 64 bits may need it."""
+
+    def write64(self, address: int, value: int) -> None:
+        """Store *value* at *address* (a multiple of 8), by exactly one 64-bit bus access. Raises as `Target` does."""
+        ...
+
+
+@runtime_checkable
 class DataPort(Protocol):
     """A target that can read a register with a side effect on read (trRamData) repeatedly, without a round trip for
     each word.

@@ -129,6 +129,11 @@ class TransferHistory:
         self.builder.resume(pc, offset)
         self.builder.event(EventKind.SYNC, offset, Start(reason), next_pc=pc)
 
+    def go_on_at(self, pc: int, offset: int, reason: StartReason) -> None:
+        """Go on at *pc*, where the hart was when tracing stopped."""
+        self.builder.resume(pc, offset)
+        self.builder.event(EventKind.SYNC, offset, Start(reason), next_pc=pc)
+
     def straight(self, pc: int, goal: int) -> StraightCode:
         """Return the code from *pc* to *goal* of a trace in which every branch has an entry."""
         found = self.code.up_to(pc, goal)

@@ -62,11 +62,13 @@ from rvtrace_gdb.session.description.model import (
     TmcSinkDescription,
 )
 from rvtrace_gdb.session.description.tables import Tables, TomlTable
+from rvtrace_gdb.session.description.tacit import read_tacit
 from rvtrace_gdb.session.description.tracers import read_tracers
 from rvtrace_gdb.support import toml
 from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import open_problem
 
+_TABLES = ("target", "openocd", "usb", "component", "tandem", "tracer", "tacit", "memory", "qemu")
 _KEYS = {
     "encoder": ("name", "type", "base", "hart", "to", "etrace", "version", "repeat_bits"),
     "ram_sink": ("name", "type", "base", "mode", "start", "size", "inside"),
@@ -112,7 +114,7 @@ def parse(text: str, file: str) -> Description:
 
 
 def _description(read: Tables, document: dict[str, object]) -> Description:
-    read.check_keys(document, "", ("target", "openocd", "usb", "component", "tandem", "tracer", "memory", "qemu"))
+    read.check_keys(document, "", _TABLES)
     target = read.table(document, "target", ("name", "xlen", "power", "context_notify"))
     openocd = read.table(document, "openocd", ("host", "tcl_port"))
     usb = tables.read_usb(read, document)
@@ -121,8 +123,9 @@ def _description(read: Tables, document: dict[str, object]) -> Description:
     components = [_component(read, table, number) for number, table in enumerate(read.tables(document, "component"), 1)]
     tandem = tables.read_tandem(read, document, components)
     tracers = read_tracers(read, document, [*components, *tandem])
+    tacit = read_tacit(read, document, [*components, *tandem, *tracers])
     ranges = memory.read_memory(read, document)
-    if components or not (tandem or tracers or ranges or usb):  # Control Transfer Records need no components
+    if components or not (tandem or tracers or tacit or ranges or usb):  # Control Transfer Records need no components
         components = connected(read, components)
     return Description(
         name=read.string(target, "[target]", "name", Path(read.file).name),
@@ -139,6 +142,7 @@ def _description(read: Tables, document: dict[str, object]) -> Description:
         usb=usb,
         tandem=tandem,
         tracers=tracers,
+        tacit=tacit,
         memory=ranges,
         links=tuple(c for c in components if isinstance(c, LinkDescription)),
         tmc_sinks=tuple(c for c in components if isinstance(c, TmcSinkDescription)),

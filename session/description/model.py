@@ -244,6 +244,23 @@ class TracerDescription:
     hart: int = 0
 
 
+@dataclass(frozen=True)
+class TacitDescription:
+    """An encoder of TACIT: its registers at *base*, those of its DMA sink at *sink*; it traces *hart*.
+
+    *start*, *size*: the buffer. *target*: the number of the sink in the design. *entries*: of the branch predictor.
+    """
+
+    name: str
+    base: int
+    sink: int
+    start: int
+    size: int
+    hart: int = 0
+    target: int = 1
+    entries: int = 1024
+
+
 LinkDescription = AtbLinkDescription | CoresightFunnelDescription | CoresightReplicatorDescription | TmcLinkDescription
 """A component on the way through Arm's trace bus."""
 PassingDescription = FunnelDescription | LinkDescription
@@ -300,6 +317,7 @@ class Description:
     hart_power: bool = False
     tracers: tuple[TracerDescription, ...] = ()
     context_notify: tuple[str, ...] = ()
+    tacit: tuple[TacitDescription, ...] = ()
 
     @property
     def way(self) -> str:
@@ -312,6 +330,7 @@ class Description:
     def harts(self) -> list[int]:
         """The harts that are traced."""
         others = {port.hart for port in self.tandem} | {tracer.hart for tracer in self.tracers}
+        others |= {encoder.hart for encoder in self.tacit}
         return sorted({encoder.hart for encoder in self.encoders} | others)
 
     @property

@@ -325,6 +325,10 @@ def text(description: Description, header: str = "", comments: Mapping[str, str]
     for tracer in description.tracers:
         where = f"base = {tracer.base:#x}"
         lines += ["", "[[tracer]]", f"name = {quoted(tracer.name)}", where, f"hart = {tracer.hart}"]
+    for encoder in description.tacit:
+        lines += ["", "[[tacit]]", f"name = {quoted(encoder.name)}", f"hart = {encoder.hart}"]
+        lines += [f"{key} = {getattr(encoder, key):#x}" for key in ("base", "sink", "start", "size")]
+        lines += [f"target = {encoder.target}", f"entries = {encoder.entries}"]
     return "\n".join([*lines, *_memory_tables(description.memory)]) + "\n"
 
 

@@ -28,12 +28,13 @@ from rvtrace_gdb.session.description.model import (
     PassingDescription,
     PibSinkDescription,
     RamSinkDescription,
+    TacitDescription,
     TmcLinkDescription,
     TmcSinkDescription,
     TracerDescription,
     host_of,
 )
-from rvtrace_gdb.session.queries import coresight_components, registers
+from rvtrace_gdb.session.queries import coresight_components, registers, tacit_encoders
 from rvtrace_gdb.session.queries.component_seen import ComponentSeen
 from rvtrace_gdb.session.queries.missing import LookedAt, missing, nothing_arrives
 from rvtrace_gdb.session.queries.registers import in_capture, linked
@@ -248,6 +249,10 @@ class _ComponentReader:
         """Return what a TRACER does, None if it cannot be read."""
         return self._read(lambda link: state_text(link, tracer))
 
+    def tacit_state(self, tacit: TacitDescription) -> str | None:
+        """Return what an encoder of TACIT does, None if it cannot be read."""
+        return self._read(lambda link: tacit_encoders.state_text(link, tacit))
+
     def _read(self, ask: Callable[[Link], _T]) -> _T | None:
         if self.problem is not None:
             return None
@@ -282,6 +287,9 @@ def _of_target(
             state = asked.tracer_state(tracer)
             what = f"TRACER of NEORV32 at {tracer.base:#x}, hart {tracer.hart}"
             yield ComponentEntry(tracer.name, (what, *([state] if state else [])))
+        for tacit in description.tacit:
+            state = asked.tacit_state(tacit)
+            yield ComponentEntry(tacit.name, (*tacit_encoders.place_lines(tacit), *([state] if state else [])))
         for component in description.components:
             found = asked.found_component(component)
             seen |= {component.name: found} if found else {}

@@ -6,9 +6,10 @@ were read back when its trace began.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from rvtrace_gdb.controlregs import dump, sifive_v0
@@ -54,7 +55,7 @@ from rvtrace_gdb.session.description.model import (
     power_of,
 )
 from rvtrace_gdb.session.errors import BadOption, Unsupported
-from rvtrace_gdb.session.queries import coresight_components, ctr_records
+from rvtrace_gdb.session.queries import coresight_components, ctr_records, tacit_encoders
 from rvtrace_gdb.session.queries.component_seen import ComponentSeen
 from rvtrace_gdb.session.queries.tracers import register_lines
 from rvtrace_gdb.session.session import Session
@@ -352,7 +353,9 @@ def names(session: Session, context: Context, environ: Mapping[str, str] = os.en
     found = list(captured_names(session.capture())) if in_capture(session) else []
     found += [recorder.captured.in_force.name for recorder in ctr_records.recorders(session)]
     description = _description(context, environ, needed=False)
-    found += [each.name for each in (*description.components, *description.tracers)] if description else []
+    if description is not None:
+        found += [part.name for part in (*description.components, *description.tracers)]
+        found += [tacit.name for tacit in description.tacit]
     return list(dict.fromkeys(found))
 
 
@@ -405,7 +408,10 @@ def _of_target(
 ) -> list[list[str]]:
     """Describe the components called *names*, all if there are none. One inside another is shown with that."""
     there = {component.name: component for component in description.components}
-    tracers = {tracer.name: tracer for tracer in description.tracers}
+    tracers: dict[str, Callable[..., list[str]]] = {
+        tracer.name: partial(register_lines, tracer=tracer) for tracer in description.tracers
+    }
+    tracers |= {one.name: partial(tacit_encoders.register_lines, tacit=one) for one in description.tacit}
     for name in names:
         if name not in (*there, *tracers):
             raise _unknown_component(name, (*there, *tracers), description.file or "the target description", "")
@@ -417,7 +423,7 @@ def _of_target(
             component_lines(link, there[name], off, everything=wish.everything, progress=progress) for name in places
         ]
         chosen = [tracers[name] for name in dict.fromkeys(asked) if name in tracers]
-        return blocks + [register_lines(link, tracer, everything=wish.everything) for tracer in chosen]
+        return blocks + [lines(link, everything=wish.everything) for lines in chosen]
 
 
 def _spaced(blocks: Sequence[list[str]]) -> Iterator[str]:

@@ -72,6 +72,7 @@ def start_choices(session: Session, params: Params, progress: Progress) -> JsonM
     except DescriptionError:
         return {}
     sinks = [sink.name for sink in (*description.all_sinks, *description.tandem, *description.tracers)]
+    sinks += [encoder.name for encoder in description.tacit]
     return {"-to": sinks, "-hart": list(map(str, description.harts))}
 
 

@@ -33,6 +33,10 @@ def start(
         from rvtrace_gdb.session.sources import neorv32_tracer
 
         return neorv32_tracer.start(session, description, context, options, connect, progress)
+    if description.tacit and not description.encoders:
+        from rvtrace_gdb.session.sources import tacit_encoder
+
+        return tacit_encoder.start(session, description, context, options, connect, progress)
     if not description.encoders and not description.tandem:
         from rvtrace_gdb.session.description.connections import no_encoder
 

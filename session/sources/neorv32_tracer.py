@@ -13,42 +13,33 @@ from typing import Any
 from rvtrace_gdb.controlregs.neorv32.procedures import TracerAccess, TracerStatus
 from rvtrace_gdb.controlregs.neorv32.registers import DROPPED_AT_ONCE, STOP_ADDR_OFF
 from rvtrace_gdb.decode.branches.neorv32 import BEGIN, EBREAK, END, ENTRY, LAST
-from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.model import BranchPort, CapturedBranches, SavedAt, SavedRegisters
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.decoded_capture import DecodedCapture
-from rvtrace_gdb.session.description.memory import believed
-from rvtrace_gdb.session.description.model import Description, EncoderDescription, TracerDescription
+from rvtrace_gdb.session.description.model import Description, TracerDescription
 from rvtrace_gdb.session.errors import BadOption
-from rvtrace_gdb.session.sources import TraceOwner, TraceSource
-from rvtrace_gdb.session.sources.options import FILTER_OPTIONS, TRIGGER_OPTIONS, chosen_components, trace_request
-from rvtrace_gdb.session.target.link import ConnectLink, Link, Marks, checked, csrs_of, halted_of, open_link, states
-from rvtrace_gdb.session.target.target_state import LinkReader, SavedTarget, wishes_of
+from rvtrace_gdb.session.sources import TraceOwner
+from rvtrace_gdb.session.sources.options import chosen_components
+from rvtrace_gdb.session.sources.transfers import TransferSource, begin_transfers, refuse_filters, without_effect
+from rvtrace_gdb.session.target.link import ConnectLink, Link, csrs_of, halted_of
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import counted
 
-_CHOICES = ("to", "harts", "trigger_off")
 _STOPS = "trigger_off"
 _HIGHEST = 0xFFFF_FFFD  # the one above switches STOP_ADDR off
 _REGISTERS = 0x10  # bytes
 _DCSR, _CAUSE, _CAUSES, _EBREAK = 0x7B0, 6, 7, 1  # Debug Specification 1.0, 4.9.1
 
 
-class TracerTrace(TraceSource):
+class TracerTrace(TransferSource):
     """The trace of *tracer* on the target that *link* leads to. *stop_addr*: it ends with the instruction there. Raises
     ComponentError and transport errors.
     """
 
-    shows_halts = False
-
     def __init__(self, link: Link, tracer: TracerDescription, stop_addr: int | None = None) -> None:
-        self.link, self.tracer, self._stop_addr = link, tracer, stop_addr
+        super().__init__(link, [tracer.hart])
+        self.tracer, self._stop_addr = tracer, stop_addr
         self._access = TracerAccess(link, tracer.base, tracer.name)
-        self.tracing = self.incomplete = True
-        self.failure: RvtraceError | None = None
-        self.notes: list[str] = []
-        self._marks = Marks(link)
         self._entries: list[tuple[int, int]] = []
         with link.unpolled():
             self._in_force = self._access.start(tracer.hart, STOP_ADDR_OFF if stop_addr is None else stop_addr)
@@ -77,9 +68,6 @@ class TracerTrace(TraceSource):
         first = self._entries[0][0] & 1 if self._entries else 1
         return CapturedBranches(self.tracer.hart, port, data, wrapped=not first)
 
-    def is_of(self, openocd: str | None) -> bool:
-        return self._marks.is_own(openocd)
-
     def started(self) -> list[str]:
         text = f"{self.tracer.name}, hart {self.tracer.hart}: TRACER of NEORV32, {self._in_force.depth} entries"
         text += "" if self._stop_addr is None else f", ends with the instruction at {self._stop_addr:#x}"
@@ -99,15 +87,8 @@ class TracerTrace(TraceSource):
         text = f"{self.tracer.name}, hart {self.tracer.hart}: {counted(len(self._entries), 'pair')}{more}"
         return report.line("tracer", text, encoder=(self.tracer.name, state), filled=(size, 0))
 
-    def unchanged(self, runs: int | None) -> tuple[object, ...] | None:
-        """Return a value that stays the same as long as nothing runs, None if that is unknown."""
-        if runs is None:
-            return None
-        try:
-            halted = set(states(self.link, [self.tracer.hart]).values()) == {"halted"}
-            return (runs, self._access.status()) if halted else None
-        except RvtraceError:
-            return None
+    def _device_state(self) -> object:
+        return self._access.status()
 
     def unread(self) -> int:
         """Return about how many bytes a read-out would fetch: at most the whole buffer."""
@@ -199,48 +180,23 @@ class TracerTrace(TraceSource):
             self.failure = self.failure or error
             return None
 
-    def abandon(self) -> None:
-        self.tracing = self.incomplete = False
-        self.failure = None
-
-    def close(self) -> None:
-        self.link.close()
-
 
 def start(
     session: TraceOwner, description: Description, context: Context, options: Mapping[str, Any], connect: ConnectLink,
     progress: Progress = silent,
 ) -> list[str]:  # fmt: skip
-    """Start tracing, and drop the trace that the session had. Return lines about what was set up.
-
-    Raises NoElf, BadElf, WrongXlen, BadOption, Busy, ComponentError, and the transport's errors.
-    """
+    """Start tracing; see `begin_transfers`."""
     tracer = _chosen_tracer(description, options)
-    image = session_program.program_of(context.elf).image()
-    trace_request(options, image)  # raises the reason
     stop_addr = _stop_address(options)
-    wishes = wishes_of(options, context.save_memory)
-    as_encoder = EncoderDescription(tracer.name, tracer.base, tracer.hart, ())
-    link = open_link(description, as_encoder, checked(connect, context.openocd))
-    try:
-        session_program.check_xlen(image, description, tracer.hart, link)
-        session.check_free(TracerTrace)
-        if session.live is not None:
-            session.live.abandon()
+
+    def started_source(link: Link) -> TracerTrace:
         live = TracerTrace(link, tracer, stop_addr)
-    except BaseException:
-        link.close()
-        raise
-    live.notes += _without_effect(options)
-    live.state = SavedTarget(LinkReader(link), [tracer.hart], image, believed(description), wishes)
-    with link.unpolled():
-        live.state.begin(progress)
-    live.begins_at(live.state.registers)
-    live.notes += live.state.unsaid()
-    target = session_program.CodeOnTarget(link, (range(tracer.base, tracer.base + _REGISTERS),))
-    program = session_program.program_of(context.elf, target, context.others)
-    capture = session_program.new_capture(description.name, image)
-    return session.begin(live, DecodedCapture(capture, program, target), report.target(description))
+        what = "a TRACER has no settings besides its hart and -trigger-off"
+        live.notes += without_effect(options, what, (_STOPS,))
+        return live
+
+    places = [(tracer.name, tracer.hart, range(tracer.base, tracer.base + _REGISTERS))]
+    return begin_transfers(session, description, context, options, connect, started_source, places, progress)
 
 
 def _chosen_tracer(description: Description, options: Mapping[str, Any]) -> TracerDescription:
@@ -256,22 +212,10 @@ def _chosen_tracer(description: Description, options: Mapping[str, Any]) -> Trac
 
 def _stop_address(options: Mapping[str, Any]) -> int | None:
     """Return the address that -trigger-off names, None: none. Raises BadOption for what would be misleading."""
-    refused = [name for name in (*FILTER_OPTIONS, *TRIGGER_OPTIONS) if name != _STOPS and options.get(name)]
-    if refused:
-        named = ", ".join(f"-{name.replace('_', '-')}" for name in refused)
-        raise BadOption(f"a TRACER has no filters, and no triggers but one -trigger-off: leave out {named}")
+    refuse_filters(options, "a TRACER has no filters, and no triggers but one -trigger-off", (_STOPS,))
     places: list[int] = options.get(_STOPS) or []
     if len(places) > 1:
         raise BadOption(f"a TRACER stops at one address (STOP_ADDR), and -trigger-off has {len(places)}")
     if places and not places[0] <= _HIGHEST:
         raise BadOption(f"-trigger-off: {places[0]:#x} is not an address of 32 bits")
     return places[0] if places else None
-
-
-def _without_effect(options: Mapping[str, Any]) -> list[str]:
-    """Return notes about options that only encoders support."""
-    asked = [name for name, value in options.items() if name not in _CHOICES and value and not name.startswith("save")]
-    if not asked:
-        return []
-    names = ", ".join(name.replace("_", "-") for name in asked)
-    return [f"a TRACER has no settings besides its hart and -trigger-off; options without effect: {names}"]

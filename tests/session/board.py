@@ -48,6 +48,11 @@ class BoardLink:
         self._board.machine.bus.write(address, 4, value)
         self._board.writes.append(address)
 
+    def write64(self, address: int, value: int) -> None:
+        self._board.touch(address)
+        self._board.machine.bus.write(address, 8, value)
+        self._board.writes.append(address)
+
     def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
         data = bytearray()
         while len(data) < nbytes:

@@ -174,6 +174,10 @@ class OpenOcd(Closeable):
         """Store *value* at the physical *address*. Raises the errors of `read32`."""
         self._on_target(f"write_memory {address:#x} 32 {{{value:#x}}} phys", address)
 
+    def write64(self, address: int, value: int) -> None:
+        """Store 64 bits at the physical *address* at once. Raises the errors of `read32`."""
+        self._on_target(f"write_memory {address:#x} 64 {{{value:#x}}} phys", address)
+
     def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
         """Return *nbytes* of physical memory (whole words), read in pieces that take about a tenth of a second.
 

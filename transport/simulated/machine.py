@@ -24,11 +24,12 @@ from rvtrace_gdb.transport.simulated.devices.component import TraceComponent
 from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.neorv32_tracer import Neorv32Tracer
 from rvtrace_gdb.transport.simulated.devices.sinks import RamSink
+from rvtrace_gdb.transport.simulated.devices.tacit import TacitDevice, TacitSink
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause, LostCause
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.uart import SIZE as UART_SIZE
 from rvtrace_gdb.transport.simulated.uart import Uart
-from rvtrace_gdb.transport.simulated.wiring import EncoderProperties, MemoryMap, Wiring, standard
+from rvtrace_gdb.transport.simulated.wiring import EncoderProperties, MemoryMap, TacitPart, Wiring, standard
 
 __all__ = ["Machine", "MemoryMap", "build"]
 
@@ -193,6 +194,7 @@ class Machine:
         self.branch_tracers = tuple(
             Neorv32Tracer(self.harts, bus, part.base, part.depth) for part in self.wiring.tracers
         )
+        self.tacit_encoders = {part.hart: self._tacit_encoder(part) for part in self.wiring.tacit}
         self._lost_causes: set[LostCause] = set()
         self.uart = Uart()
         bus.add(memory_map.uart, UART_SIZE, self.uart.read, self.uart.write)  # a component at its address comes first
@@ -222,6 +224,12 @@ class Machine:
         add_buffers(self.bus, parts, clint)
         return Devices(
             self.wiring, self.bus, lambda: self.harts[0].elapsed, lambda name, number: self.fired(name, number)
+        )
+
+    def _tacit_encoder(self, part: TacitPart) -> TacitDevice:
+        sink = TacitSink(self.bus, part.sink)
+        return TacitDevice(
+            self.harts[part.hart], self.bus, part.base, sink, number=part.number, entries=part.entries
         )
 
     def _debug_module(self) -> DebugModuleRegisters:

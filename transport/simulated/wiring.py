@@ -230,14 +230,30 @@ class TracerPart(ComponentPart):
     depth: int = 32
 
 
+@dataclass(frozen=True, kw_only=True)
+class TacitPart(ComponentPart):
+    """An encoder of TACIT, which follows *hart*. Its DMA sink has its registers at *sink*, the *number* by which the
+    encoder chooses it, and the buffer *start*, *size*. *entries*: of the branch predictor.
+    """
+
+    kind: ClassVar[str] = "tacit"
+    inside: ClassVar[str] = ""
+    sink: int
+    hart: int
+    start: int
+    size: int
+    number: int = 1
+    entries: int = 1024
+
+
 CoresightPart = CoresightFunnelPart | CoresightReplicatorPart | TmcPart
 LinkPart = AtbLinkPart | CoresightPart
 SourcePart = EncoderPart | FunnelPart | LinkPart
 """A part that can feed others."""
 AnyFunnelPart = FunnelPart | CoresightFunnelPart
 Sink = RamSinkPart | PibSinkPart | AtbBridgePart | AxiStreamSinkPart
-AnyPart = SourcePart | Sink | TracerPart
-BufferPart = RamSinkPart | TmcPart
+AnyPart = SourcePart | Sink | TracerPart | TacitPart
+BufferPart = RamSinkPart | TmcPart | TacitPart
 """A part with memory of the target."""
 
 
@@ -277,12 +293,16 @@ class Wiring:
         return tuple(part for part in self.parts if isinstance(part, Sink))
 
     @property
+    def tacit(self) -> tuple[TacitPart, ...]:
+        return tuple(part for part in self.parts if isinstance(part, TacitPart))
+
+    @property
     def tracers(self) -> tuple[TracerPart, ...]:
         return tuple(part for part in self.parts if isinstance(part, TracerPart))
 
     def fed(self, source: SourcePart) -> tuple[FunnelPart | LinkPart | Sink, ...]:
         """Return the parts that *source* sends to. Raises WiringError."""
-        known = {part.name: part for part in self.parts if not isinstance(part, EncoderPart | TracerPart)}
+        known = {part.name: part for part in self.parts if not isinstance(part, EncoderPart | TracerPart | TacitPart)}
         for name in source.to:
             if name not in known:
                 raise WiringError(source.name, f"there is nothing called {name} that it could feed")
@@ -304,11 +324,10 @@ class Wiring:
                 yield f"traces one of {TRACER_HARTS} harts, and the target has {harts}: give it fewer harts"
             if len(self.tracers) > 1:
                 yield "there is another TRACER: NEORV32 has one"
-        if isinstance(part, EncoderPart):
-            if not part.hart < harts:
-                yield f"traces hart {part.hart}, and the last of the target is hart {harts - 1}: give it more harts"
-            if sum(other.hart == part.hart for other in self.encoders) > 1:
-                yield f"hart {part.hart} has several encoders"
+        if isinstance(part, EncoderPart | TacitPart) and not part.hart < harts:
+            yield f"traces hart {part.hart}, and the last of the target is hart {harts - 1}: give it more harts"
+        if isinstance(part, EncoderPart) and sum(other.hart == part.hart for other in self.encoders) > 1:
+            yield f"hart {part.hart} has several encoders"
         if not isinstance(part, SourcePart):
             host = next((other for other in self.parts if other.name == part.inside), None)
             if part.inside and not (isinstance(host, SourcePart) and not host.version and part.name in host.to):

@@ -311,7 +311,7 @@ def _simulate(request: SimRequest, cleanup: ExitStack) -> None:
 
 
 def _log_retired(machine: Machine, path: str, cleanup: ExitStack) -> None:
-    """Log the instructions that harts with an encoder or a TRACER retire while it traces."""
+    """Log the instructions that harts with an encoder, a TRACER or TACIT retire while it traces."""
 
     def log_of(hart: int) -> Callable[[Sequence[HartItem]], None]:
         return cleanup.enter_context(_retired_log(path if len(machine.harts) == 1 else f"{path}.{hart}"))
@@ -320,6 +320,8 @@ def _log_retired(machine: Machine, path: str, cleanup: ExitStack) -> None:
         tracer.watch = log_of(part.hart)
     for branches in machine.branch_tracers:
         branches.watches = {hart: log_of(hart) for hart in range(len(machine.harts))}
+    for hart, tacit in machine.tacit_encoders.items():
+        tacit.watch = log_of(hart)
 
 
 @contextmanager

@@ -50,6 +50,7 @@ from rvtrace_gdb.transport.simulated.wiring import (
     PibSinkPart,
     RamSinkPart,
     SourcePart,
+    TacitPart,
     TracerPart,
     Wiring,
     problems,
@@ -69,6 +70,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "atb_bridge": ("width", "stream"),
     "axi_stream_sink": ("stream",),
     "tracer": ("depth",),
+    "tacit": (),
     "coresight_funnel": coresight.KEYS,
     "coresight_replicator": coresight.KEYS,
     "coresight_tmc": coresight.TMC_KEYS,
@@ -146,7 +148,7 @@ def _built(read: Tables, part: AnyPart, table: Mapping[str, object], open_stream
     if not table:
         return part
     inside = not isinstance(part, SourcePart) and part.inside
-    general = () if inside or isinstance(part, CoresightPart | TracerPart) else BUILD_KEYS
+    general = () if inside or isinstance(part, CoresightPart | TracerPart | TacitPart) else BUILD_KEYS
     section = ComponentTable(read, table, part, (*_keys(part), *general))
     part = _changed(section, replace(part, build=section.build()) if general else part)
     for key, problem in problems(part) if general else ():
@@ -183,7 +185,7 @@ def _changed(section: ComponentTable, part: AnyPart) -> AnyPart:
             return _ram_sink(section, part)
         case PibSinkPart():
             return _pib_sink(section, part)
-        case AxiStreamSinkPart():
+        case AxiStreamSinkPart() | TacitPart():
             return part
         case TracerPart():
             return replace(part, depth=section.power("depth", _PAIRS, part.depth))

@@ -57,6 +57,7 @@ from rvtrace_gdb.transport.simulated.wiring import (
     MemoryMap,
     PibSinkPart,
     RamSinkPart,
+    TacitPart,
     TmcPart,
     TracerPart,
     Wiring,
@@ -165,6 +166,8 @@ def with_tandem_ports(
         return ()
     if machine.branch_tracers:
         raise BadTandem("--tandem: the simulated harts have either a TRACER or a tandem port: leave out --tandem")
+    if machine.tacit_encoders:
+        raise BadTandem("--tandem: the simulated harts have either TACIT or a tandem port: leave out --tandem")
     chosen = forms.chosen_forms(request.forms, "--tandem-forms")
     addresses = Addresses.EFFECTIVE if not chosen.physical else Addresses.BOTH
     if not chosen.effective:
@@ -264,7 +267,7 @@ def harts(count: int | None, description: Description | None) -> int:
     """Return the number of harts of the target. *count*: None: as the description says. Raises BadTarget."""
     if count is not None:
         return count
-    found = () if description is None else (description.encoders, description.tracers)
+    found = () if description is None else (description.encoders, description.tracers, description.tacit)
     last, name = max(((each.hart, each.name) for kind in found for each in kind), default=(0, ""))
     if last >= MOST:
         raise BadTarget(f"{name} traces hart {last}, and the simulated target has {MOST} harts at most")
@@ -294,12 +297,23 @@ def _wiring(request: EncoderBuildRequest, count: int, description: Description |
     }
     if description is None:
         return standard(memory_map, count, **properties)
-    tracers = tuple(TracerPart(name=tracer.name, base=tracer.base) for tracer in description.tracers)
+    tracers = (*map(_tracer_part, description.tracers), *map(_tacit_part, description.tacit))
     parts = (_component_part(component, properties) for component in description.components)
     if not description.hart_power:
         return Wiring((*parts, *tracers))
     powers = map(told.power_of, description.components)
     return Wiring(tuple(replace(part, power=power) for part, power in zip(parts, powers, strict=True)) + tracers)
+
+
+def _tracer_part(tracer: told.TracerDescription) -> AnyPart:
+    return TracerPart(name=tracer.name, base=tracer.base)
+
+
+def _tacit_part(tacit: told.TacitDescription) -> AnyPart:
+    return TacitPart(
+        name=tacit.name, base=tacit.base, sink=tacit.sink, hart=tacit.hart, start=tacit.start, size=tacit.size,
+        number=tacit.target, entries=tacit.entries,
+    )  # fmt: skip
 
 
 def _component_part(component: told.AnyComponent, properties: EncoderProperties) -> AnyPart:

@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.branches.tacit.packets import (
     TrapSort,
 )
 from rvtrace_gdb.decode.branches.tacit.predictor import CountingPredictor
-from rvtrace_gdb.decode.branches.tacit.reader import CutPacket, PacketReader
+from rvtrace_gdb.decode.branches.tacit.reader import CUT_OFF, CutPacket, PacketReader
 from rvtrace_gdb.decode.branches.walk import StraightCode, TransferHistory, skipped
 from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.history.events import (
@@ -24,6 +24,8 @@ from rvtrace_gdb.decode.history.events import (
     EventKind,
     Loss,
     LossCause,
+    Note,
+    NoteCause,
     StartReason,
     Stop,
     StopReason,
@@ -75,6 +77,7 @@ class _TacitDecoder:
         self._begun = self._is_fresh = False
         self._is_framed = False  # packets begin where the reader thinks they do
         self._is_damaged = self._may_be_end = False  # the next synchronization, the last one: what it is, is not told
+        self._halted_at: int | None = None  # the last instruction before a halt, until the hart goes on
         self._sends_whole = False  # the addresses of traps have their bit 0, as before 87ef14d
         self._time = 0
         self._context = ProgramContext()
@@ -89,6 +92,9 @@ class _TacitDecoder:
         """Add a packet."""
         packet = cut.packet
         if packet is None:
+            if cut.problem == CUT_OFF and self._pc is not None:
+                self._note_cut_off(cut.size, offset)
+                return
             self._is_framed = False
             self._lost(cut.size, offset, cut.problem)
         elif packet.kind is TacitKind.SYNC:
@@ -100,6 +106,11 @@ class _TacitDecoder:
                 self._follow_packet(packet, offset)
             elif not self._rejoins(packet, offset):
                 self._lost(cut.size, offset, "packets before a synchronization")
+
+    def _note_cut_off(self, size: int, offset: int) -> None:
+        """Note that the trace goes on behind what was read of it."""
+        self.skipped += size
+        self.history.builder.event(EventKind.NOTE, offset, Note(NoteCause.CUT_OFF, (CUT_OFF,)))
 
     def _follow_packet(self, packet: TacitPacket, offset: int) -> None:
         """Add what a packet says of a hart that was followed so far."""
@@ -125,7 +136,7 @@ class _TacitDecoder:
         if self._pc is not None or not self._begun:
             self.history.loss(skipped(size, why), offset)
         self._begun = self._is_damaged = True
-        self._pc = self._predictor = None
+        self._pc = self._predictor = self._halted_at = None
 
     # -- synchronizations
 
@@ -146,9 +157,10 @@ class _TacitDecoder:
         self._begun, self._is_framed, self._is_fresh = True, True, starts
 
     def _start(self, packet: TacitPacket, address: int, offset: int) -> None:
-        reasons = {SyncSort.PERIODIC: StartReason.PERIODIC, SyncSort.RESUME: StartReason.FIFO_OVERRUN}
-        reason = reasons.get(SyncSort(packet.sort), StartReason.TRACING_STARTS)
-        self.history.start(address, offset, reason)
+        if self._goes_on_after_halt(packet, address):
+            self.history.go_on_at(address, offset, StartReason.EXIT_FROM_DEBUG)
+        else:
+            self.history.start(address, offset, self._reason(packet))
         self.history.builder.time(self._time)
         self._note_context(packet, offset)
         self._pc = address
@@ -156,6 +168,23 @@ class _TacitDecoder:
         # A new trace finds the predictor as the last one left it, with a count that was not sent.
         is_new = not self._begun or packet.sort == SyncSort.RESUME
         self._predictor = CountingPredictor(self._reader.configuration.entries) if is_new else None
+
+    @staticmethod
+    def _reason(packet: TacitPacket) -> StartReason:
+        reasons = {SyncSort.PERIODIC: StartReason.PERIODIC, SyncSort.RESUME: StartReason.FIFO_OVERRUN}
+        return reasons.get(SyncSort(packet.sort), StartReason.TRACING_STARTS)
+
+    def _goes_on_after_halt(self, packet: TacitPacket, address: int) -> bool:
+        """Return whether the hart goes on where it was halted: the trace was off in debug mode alone."""
+        last, self._halted_at = self._halted_at, None
+        if last is None or packet.sort == SyncSort.RESUME:
+            return False
+        code = self.history.code
+        instruction = code.instruction(last)
+        if isinstance(instruction, str):
+            return False
+        falls = instruction.itype in (IType.NONE, IType.NOT_TAKEN) and last + instruction.length == address
+        return falls or (instruction.itype is not IType.NONE and code.may_transfer(last, address))
 
     def _add_periodic(self, address: int, offset: int) -> None:
         """Add the code up to a synchronization within the trace."""
@@ -191,6 +220,8 @@ class _TacitDecoder:
         if pauses:
             history.loss(Loss(LossCause.PACKETS_LOST), offset)
         else:
+            if stop.reason is StopReason.TRACE_DISABLED and self._reader.is_off_in_debug_mode:
+                stop, self._halted_at = Stop(StopReason.DEBUG_MODE), address
             history.builder.event(EventKind.TRACE_OFF, offset, stop)
         self._pc = None
 

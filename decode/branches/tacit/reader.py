@@ -25,9 +25,11 @@ from rvtrace_gdb.decode.branches.tacit.packets import (
 
 _MOST_BYTES = 10  # of a number of 64 bits
 _PRV_BITS = 0o77
-_CUT_OFF = "the trace ends in the middle of a packet"
+CUT_OFF = "the trace ends in the middle of a packet"
 MODE_REGISTER, ENTRIES_SETTING = "TR_TE_BRANCH_MODE", "bp_entries"
 """The settings of a trace that does not say how branches are reported."""
+OFF_IN_DEBUG_MODE = "off_in_debug_mode"
+"""The setting of a trace that was off while its hart was halted, and at no other time."""
 
 
 def predicting(entries: int) -> tuple[tuple[str, int], ...]:
@@ -55,10 +57,12 @@ class PacketReader:
     """Reads the packets of *data*, one after the other. *settings*: registers, by name, as they were while tracing.
 
     `configuration` is how branches are reported: as the last start packet says, or else as *settings* do.
+    `is_off_in_debug_mode`: see OFF_IN_DEBUG_MODE.
     """
 
     def __init__(self, data: bytes, settings: Settings = NO_SETTINGS) -> None:
         self._data, self._at, self._has_context = data, 0, False
+        self.is_off_in_debug_mode = bool(settings.get(OFF_IN_DEBUG_MODE))
         default = TacitConfiguration()
         mode, entries = settings.get(MODE_REGISTER, default.mode), settings.get(ENTRIES_SETTING, default.entries)
         self.configuration = TacitConfiguration(mode, entries if 0 < entries <= 1 << 32 else default.entries)
@@ -155,7 +159,7 @@ class PacketReader:
         return value
 
     def _cut_off(self) -> _NotAPacket:
-        return _NotAPacket(_CUT_OFF, 0)
+        return _NotAPacket(CUT_OFF, 0)
 
 
 def items_of(data: bytes, settings: Settings = NO_SETTINGS) -> Iterator[BranchItem]:

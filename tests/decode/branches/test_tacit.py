@@ -359,6 +359,31 @@ def test_code_that_is_not_the_program_s_is_passed_over(has_context: bool) -> Non
     assert any("decoding continues" in event.text for event in history.events)
 
 
+def test_the_debug_rom_of_a_halt_at_which_the_encoder_is_switched() -> None:
+    """Off after the ROM was entered, on before it is left: the synchronizations are in it."""
+    back, jump = TacitPacket(TacitKind.TAKEN, 2), TacitPacket(TacitKind.INFERABLE_JUMP, 1)
+    entered, left = trap(2, 0x8000_0004, 0x800), trap(4, 0x838, 0x8000_0004)
+    in_rom = [TacitPacket(TacitKind.SYNC, time, 0x80C) for time in (50, 90)]
+    pcs = [0x8000_0000, 0x8000_0004]
+    for rom in ([jump, jump], []):
+        data = sent_by(START, back, entered, *rom, *in_rom, jump, left, back, back)
+        settings = {"off_in_debug_mode": 1}
+        history = history_of(data, code(NOP, BACK_ONE, NOP), settings).histories[0]
+        assert list(history.pcs()) == [*pcs, 0x8000_0000, GAP, 0x8000_0004, *pcs]
+
+
+def test_a_halt_is_no_gap_if_the_hart_goes_on_there() -> None:
+    image = code(NOP, BACK_ONE, NOP, NOP)
+    end = TacitPacket(TacitKind.SYNC, 9, 0x8000_0004)
+    pcs = [0x8000_0000, 0x8000_0004, 0x8000_0008, 0x8000_000C]
+    for settings, goes_on, gaps in (({"off_in_debug_mode": 1}, 0, 0), ({"off_in_debug_mode": 1}, 4, 1), ({}, 0, 1)):
+        start = TacitPacket(TacitKind.SYNC, 20, 0x8000_0008 + goes_on)
+        data = sent_by(START, end, start, TacitPacket(TacitKind.SYNC, 30, 0x8000_000C))
+        history = history_of(data, image, settings).histories[0]
+        assert history.gaps == gaps
+        assert [pc for pc in history.pcs() if pc != GAP] == [*pcs[:2], *pcs[2 + goes_on // 4 :]]
+
+
 def test_a_trap_in_noise_is_not_believed() -> None:
     """After bytes that are no packets nothing says where the next one begins."""
     back = TacitPacket(TacitKind.TAKEN, 2)

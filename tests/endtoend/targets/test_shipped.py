@@ -6,6 +6,7 @@ from rvtrace_gdb.session.description.library.shipped import target_names
 from tests.endtoend.targets.boards import recorded
 
 ELSEWHERE = {
+    "chipyard-tacit": "tests/endtoend/targets/test_tacit.py",
     "microblaze-v": "tests/endtoend/targets/test_microblaze_v.py",
     "microblaze-v-mdm": "tests/endtoend/targets/test_microblaze_v.py",
     "esp32": "tests/endtoend/trace/test_esp32.py",

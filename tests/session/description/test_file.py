@@ -63,7 +63,7 @@ def test_the_documented_example_is_accepted() -> None:
         (
             "[target]",
             "[tarket]",
-            "b.toml: tarket: unknown; known here: target, openocd, usb, component, tandem, tracer, memory, qemu",
+            "b.toml: tarket: unknown; known here: target, openocd, usb, component, tandem, tracer, tacit, memory, qemu",
         ),
         ("xlen = 32", "xlen = 16", "b.toml: [target]: xlen: is 16, must be 32 or 64"),
         ("xlen = 32", 'xlen = "32"', "b.toml: [target]: xlen: is '32', must be a number from 0 to 2**64 - 1"),
