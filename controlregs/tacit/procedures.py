@@ -91,7 +91,7 @@ class TacitAccess:
 
         Raises NoTacit, NeedsWideAccess, SettingRefused.
         """
-        self.disable()
+        self.switch_off()
         self._set_encoder(TR_TE_TARGET, number)
         self._set_encoder(TR_TE_BRANCH_MODE, branch_mode)
         self._write_sink(TR_SK_DMA_FLUSH, _FLUSH)  # what is left of an earlier trace keeps it from taking an address
@@ -99,17 +99,17 @@ class TacitAccess:
         self._set_wide(TR_SK_DMA_COUNT, TR_SK_DMA_COUNT_HIGH, 0)
         self._write_sink(TR_SK_DMA_FLUSH, 0)
 
-    def enable(self) -> None:
+    def switch_on(self) -> None:
         """Begin to trace. Raises NoTacit."""
         self._set_encoder(TR_TE_CTRL, ENABLED)
 
-    def disable(self) -> None:
+    def switch_off(self) -> None:
         """End the trace. Raises NoTacit."""
         self._set_encoder(TR_TE_CTRL, DISABLED)
 
     def stop(self) -> int:
         """End the trace, and return how many bytes were written. Raises NoTacit, ComponentTimeout."""
-        self.disable()
+        self.switch_off()
         self._write_sink(TR_SK_DMA_FLUSH, _FLUSH)
         last, began = -1, time.monotonic()
         while True:

@@ -131,7 +131,7 @@ class TacitTrace(TransferSource):
         self._events = _DebugEvents(link)
         with link.unpolled():
             try:
-                self._begin()
+                self._begin_all()
             except BaseException:
                 self._switch_off()
                 raise
@@ -139,7 +139,7 @@ class TacitTrace(TransferSource):
         self._captured = self._capture()
         self.notes.append(_NO_LIMIT)
 
-    def _begin(self) -> None:
+    def _begin_all(self) -> None:
         """Set up all encoders, and switch on those whose harts run."""
         halted = halted_of(self.link, self.harts)
         for part in self._parts:
@@ -147,14 +147,14 @@ class TacitTrace(TransferSource):
         self._have_switched()
         for part in self._parts:
             if not (part.off_in_debug_mode and part.encoder.hart in halted):
-                part.access.enable()
+                part.access.switch_on()
 
     def _switch_off(self) -> None:
         """Leave nothing behind that would write into the buffers, as far as the target can be reached."""
         with suppress(RvtraceError):
             self._events.remove()
             for part in self._parts:
-                part.access.disable()
+                part.access.switch_off()
 
     def _have_switched(self) -> None:
         """Have OpenOCD switch the encoders, if it is there."""
@@ -269,7 +269,7 @@ class TacitTrace(TransferSource):
         elif ends and not ending and self.tracing:
             part.rewind()
             if not part.off_in_debug_mode:
-                part.access.enable()
+                part.access.switch_on()
 
     def _note_overflow(self, part: _TacitBuffer) -> None:
         """Note that the trace has ended, and what it overwrote."""

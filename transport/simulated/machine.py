@@ -228,8 +228,9 @@ class Machine:
 
     def _tacit_encoder(self, part: TacitPart) -> TacitDevice:
         sink = TacitSink(self.bus, part.sink)
+        hart, contexts = self.harts[part.hart], part.contexts
         return TacitDevice(
-            self.harts[part.hart], self.bus, part.base, sink, number=part.number, entries=part.entries
+            hart, self.bus, part.base, sink, number=part.number, entries=part.entries, has_context=contexts
         )
 
     def _debug_module(self) -> DebugModuleRegisters:

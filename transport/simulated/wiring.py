@@ -233,7 +233,8 @@ class TracerPart(ComponentPart):
 @dataclass(frozen=True, kw_only=True)
 class TacitPart(ComponentPart):
     """An encoder of TACIT, which follows *hart*. Its DMA sink has its registers at *sink*, the *number* by which the
-    encoder chooses it, and the buffer *start*, *size*. *entries*: of the branch predictor.
+    encoder chooses it, and the buffer *start*, *size*. *entries*: of the branch predictor. *contexts*: packets
+    have privilege modes and ASIDs.
     """
 
     kind: ClassVar[str] = "tacit"
@@ -244,6 +245,7 @@ class TacitPart(ComponentPart):
     size: int
     number: int = 1
     entries: int = 1024
+    contexts: bool = False
 
 
 CoresightPart = CoresightFunnelPart | CoresightReplicatorPart | TmcPart

@@ -70,7 +70,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     "atb_bridge": ("width", "stream"),
     "axi_stream_sink": ("stream",),
     "tracer": ("depth",),
-    "tacit": (),
+    "tacit": ("contexts",),
     "coresight_funnel": coresight.KEYS,
     "coresight_replicator": coresight.KEYS,
     "coresight_tmc": coresight.TMC_KEYS,
@@ -185,8 +185,10 @@ def _changed(section: ComponentTable, part: AnyPart) -> AnyPart:
             return _ram_sink(section, part)
         case PibSinkPart():
             return _pib_sink(section, part)
-        case AxiStreamSinkPart() | TacitPart():
+        case AxiStreamSinkPart():
             return part
+        case TacitPart():
+            return replace(part, contexts=section.switch("contexts", part.contexts))
         case TracerPart():
             return replace(part, depth=section.power("depth", _PAIRS, part.depth))
         case AtbBridgePart():

@@ -54,6 +54,17 @@ def test_predicted_branches(tmp_path: Path) -> None:
     assert "branches predicted" in board.said[start]
 
 
+def test_packets_with_contexts(tmp_path: Path) -> None:
+    devices = tmp_path / "devices.toml"
+    devices.write_text("[tacit0]\ncontexts = true\n")
+    board = recorded(
+        tmp_path, "chipyard-tacit", 1, commands=["trace dump 1,2", "trace regs tacit0"], sim=("--devices", str(devices))
+    )
+    board.check_all_harts()
+    assert "Sync start prv=M ctx=0 mode=target entries=1024 address=0x80000000" in board.said["trace dump 1,2"]
+    assert "TR_TE_TARGET" in board.said["trace regs tacit0"] and "TR_SK_DMA_COUNT" in board.said["trace regs tacit0"]
+
+
 def test_two_harts(tmp_path: Path) -> None:
     more = '\n[[tacit]]\nname = "tacit1"\nhart = 1\nstart = 0x86000000\nsize = 0x1000000\n'
     target = tmp_path / "two.toml"

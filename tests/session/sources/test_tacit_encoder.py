@@ -183,6 +183,8 @@ def test_what_is_no_encoder_is_refused(bench: Bench, monkeypatch: pytest.MonkeyP
     bench.there.targets = ("riscv.cpu0", "riscv.cpu1")
     with pytest.raises(BadOption, match="no TACIT of the target description traces hart 1"):
         bench.session.start(bench.context, {"harts": [1]})
+    with pytest.raises(BadOption, match="TACIT has no filters and no triggers: leave out -trigger-on"):
+        bench.session.start(bench.context, {"trigger_on": [0x8000_0000]})
     with pytest.raises(BadOption, match="there is no TACIT 'x' in the target description, it has tacit0"):
         bench.session.start(bench.context, {"to": ["x"]})
     with monkeypatch.context() as patched:

@@ -81,12 +81,16 @@ class TacitDevice:
     """The encoder of *hart*, with its registers at *base* of the bus; it becomes the hart's witness. *sink* has the
     number *number*, and *entries* is the size of the branch predictor.
 
+    *has_context*: packets have privilege modes, as those of riscv-tacit/tacit (32c52c6); the ASID is 0.
+
     `watch` is called with each instruction that retires while tracing is on.
     """
 
     def __init__(
-        self, hart: Hart, bus: Bus, base: int, sink: TacitSink, *, number: int = 1, entries: int = 1024
+        self, hart: Hart, bus: Bus, base: int, sink: TacitSink, *, number: int = 1, entries: int = 1024,
+        has_context: bool = False,
     ) -> None:  # fmt: skip
+        self._has_context, self._prv = has_context, hart.privilege
         self._hart, self._sink, self._number = hart, sink, number
         self._control, self._target, self._mode = TR_TE_CTRL.mask("ACTIVE"), 0, 0
         self._predictor = CountingPredictor(entries)
@@ -118,7 +122,8 @@ class TacitDevice:
 
     def _switch(self, on: bool) -> None:
         if on and self._encoder is None:
-            self._encoder = TacitEncoder(TacitConfiguration(self._mode, self._entries), predictor=self._predictor)
+            configuration = TacitConfiguration(self._mode, self._entries)
+            self._encoder = TacitEncoder(configuration, has_context=self._has_context, predictor=self._predictor)
         elif not on and self._encoder is not None:
             self._send_packets(self._encoder.stop())
             self._encoder = None
@@ -130,7 +135,8 @@ class TacitDevice:
 
     # -- the witness
 
-    def begins(self) -> None: ...
+    def begins(self) -> None:
+        self._prv = self._hart.privilege
 
     def ends(self) -> None: ...
 
@@ -145,7 +151,8 @@ class TacitDevice:
         if itype is None:
             itype = self._known[word] = classify(word, self._hart.xlen).itype
         size = 4 if word & 3 == 3 else 2
-        at = RetiredInstruction(block.pc, size, itype, self._hart.elapsed)
+        at = RetiredInstruction(block.pc, size, itype, self._hart.elapsed, prv=self._prv)
+        self._prv = self._hart.privilege
         self._send_packets(self._encoder.retired(at))
         if self.watch is not None:
             self.watch([block])
@@ -154,7 +161,9 @@ class TacitDevice:
         if self._encoder is None:
             return
         sort = TrapSort.INTERRUPT if trap.interrupt else TrapSort.EXCEPTION
-        self._send_packets(self._encoder.retired(RetiredInstruction(trap.epc, 0, IType.NONE, self._hart.elapsed, sort)))
+        at = RetiredInstruction(trap.epc, 0, IType.NONE, self._hart.elapsed, sort, self._prv)
+        self._prv = self._hart.privilege
+        self._send_packets(self._encoder.retired(at))
 
     def register_written(self, regno: int) -> None: ...
 
