@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
+from rvtrace_gdb.session.perf_data.aux_bytes import AuxBytes
 from rvtrace_gdb.session.perf_data.file import BadPerfData
 from rvtrace_gdb.session.perf_data.layout import AuxFlag
 from rvtrace_gdb.session.perf_data.records import PerfRecord, RecordOrigin, RecordReader
@@ -98,7 +99,11 @@ class AuxStretch(NamedTuple):
     """Bytes of a buffer, as an AUXTRACE record has them. *offset*: in all that was ever written to the buffer."""
 
     offset: int
-    data: bytes
+    data: AuxBytes
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.data.size
 
 
 class AuxRange(NamedTuple):
@@ -113,9 +118,19 @@ class AuxRange(NamedTuple):
 class AuxPiece(NamedTuple):
     """Bytes of a buffer that were written at once. *loss*: why trace is missing before them; "": it goes on there."""
 
-    data: bytes
+    parts: tuple[AuxBytes, ...]
     loss: str
     origin: RecordOrigin
+
+    @property
+    def size(self) -> int:
+        """How many bytes they are."""
+        return sum(part.size for part in self.parts)
+
+    @property
+    def data(self) -> bytes:
+        """The bytes, as they are read now. Raises OSError."""
+        return b"".join(part.read() for part in self.parts)
 
 
 @dataclass
@@ -131,34 +146,34 @@ class AuxBuffer:
         """Return the pieces in order, with those without bytes, which say until when nothing was recorded. A buffer
         whose AUX records are missing is one piece for each stretch.
         """
-        stretches = sorted(self.stretches)
-        whole = (AuxRange(it.offset, len(it.data), AuxFlag(0), RecordOrigin()) for it in stretches)
+        stretches = sorted(self.stretches, key=lambda one: one.offset)
+        whole = (AuxRange(it.offset, it.data.size, AuxFlag(0), RecordOrigin()) for it in stretches)
         ranges = sorted(self.ranges, key=lambda one: one.offset) or list(whole)
         found: list[AuxPiece] = []
         end: int | None = None
         first = 0  # stretches before it end before this range, and so before all that follow
         for one in ranges:
-            while first < len(stretches) and stretches[first].offset + len(stretches[first].data) <= one.offset:
+            while first < len(stretches) and stretches[first].end <= one.offset:
                 first += 1
-            data = _bytes_of(stretches, first, one.offset, one.size)
-            loss = _loss(one, end, len(data))
-            end = one.offset + len(data)
-            found.append(AuxPiece(data, loss, one.origin))
+            parts = _parts_of(stretches, first, one.offset, one.size)
+            size = sum(part.size for part in parts)
+            found.append(AuxPiece(parts, _loss(one, end, size), one.origin))
+            end = one.offset + size
         return found
 
 
-def _bytes_of(stretches: list[AuxStretch], first: int, offset: int, size: int) -> bytes:
+def _parts_of(stretches: list[AuxStretch], first: int, offset: int, size: int) -> tuple[AuxBytes, ...]:
     """Return the bytes from *offset* on, up to the first that no stretch from number *first* on has."""
-    parts: list[bytes] = []
+    parts: list[AuxBytes] = []
     for number in range(first, len(stretches)):
         stretch = stretches[number]
         if stretch.offset > offset:
             break  # as all behind it
-        inside = stretch.data[max(offset - stretch.offset, 0) : max(offset + size - stretch.offset, 0)]
-        if inside:
+        inside = stretch.data.part(offset - stretch.offset, offset + size - stretch.offset)
+        if inside.size:
             parts.append(inside)
-            offset, size = offset + len(inside), size - len(inside)
-    return b"".join(parts)
+            offset, size = offset + inside.size, size - inside.size
+    return tuple(parts)
 
 
 def _loss(one: AuxRange, end: int | None, size: int) -> str:

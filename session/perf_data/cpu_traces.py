@@ -6,6 +6,7 @@ the CPU, so that the thread is the record's; in one of whole CPUs any number of 
 switches name.
 """
 
+import io
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -76,7 +77,7 @@ class CpuTraces:
         sizes: Counter[int] = Counter()
         for one in self._of_cpus:
             for placed in one.pieces:
-                sizes[self._owner(placed.piece)] += len(placed.piece.data)
+                sizes[self._owner(placed.piece)] += placed.piece.size
         return dict(sorted(sizes.items()))
 
     def decodable(self, epochs: CodeEpochs, pid: int | None = None) -> Iterator[CpuTrace]:
@@ -85,24 +86,25 @@ class CpuTraces:
             yield self._cpu_trace(one, epochs, pid)
 
     def _cpu_trace(self, one: _CpuPieces, epochs: CodeEpochs, pid: int | None) -> CpuTrace:
-        found, parts, offset = CpuTrace(one.name, one.hart), [], 0
+        found, content, offset = CpuTrace(one.name, one.hart), io.BytesIO(), 0
         left_out: Counter[int] = Counter()
         since = 0  # bytes left out since the piece before
         before: PlacedPiece | None = None
         for placed in one.pieces:
             owner = self._owner(placed.piece)
-            if not placed.piece.data and not placed.piece.loss:
+            if not placed.piece.size and not placed.piece.loss:
                 continue
             if pid is not None and owner not in (0, pid):
-                left_out[owner] += len(placed.piece.data)
-                since += len(placed.piece.data)
+                left_out[owner] += placed.piece.size
+                since += placed.piece.size
                 continue
             if offset and (cause := self._break_before(placed, before, since)) is not None:
                 found.breaks.append(TraceBreak(offset, *cause))
             found.marks.append(self._system_mark(one.cpu, placed, offset, epochs))
-            parts.append(placed.piece.data)
-            offset, since, before = offset + len(placed.piece.data), 0, placed
-        found.data = b"".join(parts)
+            for part in placed.piece.parts:
+                content.write(part.read())
+            offset, since, before = offset + placed.piece.size, 0, placed
+        found.data = content.getvalue()
         found.notes += loss_notes(one.name, (it.piece for it in one.pieces))
         if left_out:
             what = f"{counted(left_out.total(), 'byte')} of {_processes(left_out)}"

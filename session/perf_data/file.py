@@ -6,6 +6,7 @@ bytes, and attributes and features are records (Linux, tools/perf/Documentation/
 
 import os
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import BinaryIO, NamedTuple
 
@@ -73,13 +74,14 @@ def string_at(content: bytes, at: int, order: str) -> tuple[str, int]:
 
 
 class PerfFile:
-    """An open perf.data. It is read forward only, unless it is a file whose attributes lie elsewhere.
+    """An open perf.data. It is read forward only, unless it is a file whose attributes lie elsewhere. *reopen*: opens
+    it once more; None: it stays open, or cannot be read again.
 
     Raises BadPerfData when it is not one, or ends inside its header.
     """
 
-    def __init__(self, stream: BinaryIO, path: str) -> None:
-        self.stream, self.path = stream, path
+    def __init__(self, stream: BinaryIO, path: str, reopen: Callable[[], BinaryIO] | None = None) -> None:
+        self.stream, self.path, self.reopen = stream, path, reopen
         self.offset = 0
         self.header = self._read_header()
 
@@ -108,6 +110,12 @@ class PerfFile:
             return
         while self.offset < offset and self.read(min(offset - self.offset, _PIECE)):
             pass
+
+    def left(self) -> int:
+        """Return how many bytes there are behind this place of a file, which is no pipe."""
+        end = self._size()
+        self.stream.seek(self.offset)
+        return max(end - self.offset, 0)
 
     def _read_header(self) -> PerfHeader:
         start = self.read_all(_PIPE_HEADER, "the header")

@@ -1,5 +1,6 @@
 """The trace of the CoreSight series: the frames of all buffers as those of one sink, in the order of their times."""
 
+import io
 from dataclasses import dataclass, field, replace
 
 from rvtrace_gdb.decode.coresight.frames import BARRIER, FRAME_BYTES
@@ -34,27 +35,28 @@ class FramedTrace:
         sizes: dict[int, int] = {}
         for _, piece in self.pieces:
             pid = piece.origin.pid or 0
-            sizes[pid] = sizes.get(pid, 0) + len(piece.data)
+            sizes[pid] = sizes.get(pid, 0) + piece.size
         return dict(sorted(sizes.items()))
 
     def joined_frames(self, epochs: CodeEpochs, *, timed: bool) -> tuple[bytes, tuple[SystemMark, ...]]:
         """Return the frames, and what the kernel noted about them. A barrier, which perf puts there, too, is where
         pieces do not go on. *timed*: the trace has times of its own.
         """
-        parts: list[bytes] = []
+        frames = io.BytesIO()
         marks: list[SystemMark] = []
         offset, buffer, before = 0, -1, 0
         for number, piece in self.pieces:
-            if (piece.loss or number != buffer) and parts and not piece.data.startswith(BARRIER):
-                parts.append(BARRIER)
+            data = piece.data
+            if (piece.loss or number != buffer) and offset and not data.startswith(BARRIER):
+                frames.write(BARRIER)
                 offset += len(BARRIER)
             now = piece.origin.time
             epoch = epochs.epoch_of(before, before if now is None else now)
             marks.append(SystemMark(offset, None, epoch, None if timed else now))
-            whole = len(piece.data) // FRAME_BYTES * FRAME_BYTES
-            parts.append(piece.data[:whole])
+            whole = len(data) // FRAME_BYTES * FRAME_BYTES
+            frames.write(memoryview(data)[:whole])
             offset, buffer, before = offset + whole, number, before if now is None else now
-        return b"".join(parts), tuple(marks)
+        return frames.getvalue(), tuple(marks)
 
 
 def options_by_kernel(info: AuxtraceInfo, options: EncoderTraceOptions, path: str) -> EncoderTraceOptions:

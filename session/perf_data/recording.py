@@ -3,6 +3,7 @@
 import os
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
@@ -73,8 +74,9 @@ def read_recording(path: str, stream: BinaryIO | None = None, progress: Progress
     """
     folder = Path(path) / _KCORE if stream is None else None
     kcore = folder if folder is not None and (folder / "kcore").is_file() else None
-    with closing(open_input(_data_file(path)) if stream is None else stream) as opened:
-        reader = RecordReader(PerfFile(opened, path), progress)
+    reopen = partial(open_input, _data_file(path))
+    with closing(reopen() if stream is None else stream) as opened:
+        reader = RecordReader(PerfFile(opened, path, reopen if stream is None else None), progress)
         recording, processes = PerfRecording(path, kcore=kcore), ProcessRecords()
         for record in reader:
             processes.add(record)

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rvtrace_gdb.session.perf_data.aux_bytes import AuxBytes, AuxStore, FileStore, OpenStore, SpoolStore
 from rvtrace_gdb.session.perf_data.file import BadPerfData, EventAttr, PerfFile, event_attr
 from rvtrace_gdb.session.perf_data.layout import (
     BRANCH_HW_INDEX,
@@ -117,6 +118,7 @@ class RecordReader:
         """What the file lacks at its end; None: it is whole."""
         self._by_id = {id: attr for attr in self.attrs for id in attr.ids}
         self._aux = 0
+        self._store = _store_of(file)
         self._decompressor: object = None
         self._rest = b""
 
@@ -133,12 +135,16 @@ class RecordReader:
         if self.cut is None and not self.file.header.pipe and not data.size:
             self.cut = "perf did not finish it: its header does not say where the data end"
 
-    def aux_data(self) -> bytes:
+    def aux_data(self) -> AuxBytes:
         """Return the bytes behind an AUXTRACE record. Those that the file lacks are missing."""
         size, self._aux = self._aux, 0
-        found = self.file.read(size)
-        if len(found) < size:
-            self.cut = f"it ends {size - len(found)} bytes before the end of a piece of trace"
+        if isinstance(self._store, SpoolStore):
+            found = self._store.take(self.file, size)
+        else:
+            found = AuxBytes(self._store, self.file.offset, min(size, self.file.left()))
+            self.file.seek(self.file.offset + size)
+        if found.size < size:
+            self.cut = f"it ends {size - found.size} bytes before the end of a piece of trace"
         return found
 
     def _skip_aux(self) -> None:
@@ -301,6 +307,13 @@ class RecordReader:
         if attr.read_format & ReadFormat.GROUP:
             return 8 + times + each * self.number(record, at, "Q")
         return times + each
+
+
+def _store_of(file: PerfFile) -> AuxStore:
+    """Return where the bytes of AUX buffers are."""
+    if file.reopen is not None:
+        return FileStore(file.reopen)
+    return OpenStore(file.stream) if file.stream.seekable() else SpoolStore()
 
 
 def _origin(fields: dict[SampleType, tuple[int, int]]) -> RecordOrigin:

@@ -14,7 +14,8 @@ from rvtrace_gdb.session.perf_data.auxtrace import AuxBuffers, CpuEncoder, Drive
 from rvtrace_gdb.session.perf_data.file import BadPerfData, PerfFile
 from rvtrace_gdb.session.perf_data.layout import HeaderFeature, RecordType
 from rvtrace_gdb.session.perf_data.processes import KERNEL, ProcessRecords
-from rvtrace_gdb.session.perf_data.records import BranchEntry, PerfRecord, RecordReader
+from rvtrace_gdb.session.perf_data.recording import read_recording
+from rvtrace_gdb.session.perf_data.records import BranchEntry, PerfRecord, RecordOrigin, RecordReader
 from tests.session.perf_data.writer import (
     BRANCH_STACK,
     CPU,
@@ -175,9 +176,41 @@ def test_compressed_records(size: int) -> None:
     assert [(it.type, it.body, it.origin) for it in read.records if it.type < 64] == [
         (it.type, it.body, it.origin) for it in plain.records if it.type < 64
     ]
-    assert [one.pieces() for one in read.buffers.buffers().values()] == [
-        one.pieces() for one in plain.buffers.buffers().values()
-    ]
+    assert contents(read) == contents(plain)
+
+
+def contents(read: Read) -> list[list[tuple[bytes, str, RecordOrigin]]]:
+    return [[(it.data, it.loss, it.origin) for it in one.pieces()] for one in read.buffers.buffers().values()]
+
+
+@pytest.mark.parametrize("form", ["file", "pipe"])
+def test_trace_is_not_in_memory_before_it_is_needed(form: str, tmp_path: Path) -> None:
+    """Of a pipe it is in a temporary file. Cut anywhere, what is there is read."""
+    pieces, size = 8, 1 << 20
+    writer = recorded()
+    writer.auxtrace_info([9])
+    for number in range(pieces):
+        writer.auxtrace(bytes((number,)) * size, number * size)
+    content = getattr(writer, form)(attrs())
+    del writer
+    for left_out in (0, size // 2 + 3 * size + 4 * 48):
+        path = tmp_path / "perf.data"
+        path.write_bytes(content[: len(content) - left_out])
+        stream = path.open("rb") if form == "pipe" else None
+        if stream is not None:
+            stream.seekable = lambda: False  # type: ignore[method-assign]
+        tracemalloc.start()
+        try:
+            recording = read_recording(str(path), stream)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < 3 * size
+        [buffer] = recording.buffers.buffers().values()
+        found = b"".join(it.data.read() for it in buffer.stretches)
+        whole = b"".join(bytes((number,)) * size for number in range(pieces))
+        assert whole.startswith(found) and (found == whole) == (not left_out) and len(found) > 4 * size
+        assert (recording.cut is None) == (not left_out)
 
 
 def test_what_compresses_well_needs_little_memory() -> None:
