@@ -395,6 +395,12 @@ class Bench(BenchTarget):
         """
         return trace_queries.stack_fields(self.engine, hart, numbers)
 
+    def itc(self, *, channel: int | None = None, hart: int | None = None) -> list[dict[str, Any]]:
+        """Return each line that a program wrote into its trace, as `rvtrace itc --json` prints it. *channel*, *hart*:
+        of this one alone. Raises `RvtraceError`.
+        """
+        return trace_queries.itc_rows(self.engine, channel, hart)
+
     def fork(self, number: int | None = None) -> ProgramStop:
         """Go on live from a place of the past, on the simulated hart; *number*: of `trace history`, None: where gdb is.
         gdb's commands work there as on a target, and nothing of it reaches the target. Raises `RvtraceError`.

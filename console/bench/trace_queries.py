@@ -169,6 +169,13 @@ def call_rows(engine: Engine, function: str, numbers: str) -> list[dict[str, Any
     return [{**_numbered(row), **{name: row[name] for name in texts if name in row}} for row in rows]
 
 
+def itc_rows(engine: Engine, channel: int | None, hart: int | None) -> list[dict[str, Any]]:
+    """Return what programs wrote into their trace; see `Bench.itc`."""
+    options = [f"--{name} {value}" for name, value in (("channel", channel), ("hart", hart)) if value is not None]
+    found: dict[str, Any] = engine.query(" ".join(["-rvtrace-itc", *options]))
+    return [_numbered(row) for row in found["itc"]]
+
+
 def stack_fields(engine: Engine, hart: int | None, numbers: str) -> list[dict[str, Any]]:
     """Return how deep the stacks of each hart were; see `Bench.stack`."""
     options = [] if hart is None else [f"--hart {hart}"]

@@ -1,8 +1,10 @@
 """`rvtrace targets`: the boards that rvtrace knows by name, the sources of what it knows, and how far it is proved."""
 
 import argparse
+import shutil
 import sys
-from collections.abc import Iterator
+import textwrap
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +25,7 @@ EXAMPLES = (
     ("console --target hifive-premier-p550 --elf app.elf --connect :3333", "the board itself, behind OpenOCD"),
 )
 _LIST, _SHOW = "list", "show"
+_NARROWEST = 40  # columns of a terminal for which lines are folded
 
 
 class TargetsUsage(RvtraceError):
@@ -84,9 +87,10 @@ def run(args: argparse.Namespace) -> int:
             base = None if request.name is None else request.base
             shown.rows(json_line(fields(target, base)) for target in chosen)
         elif request.name is None:
-            shown.rows(line for target in chosen for line in _lines(target))
+            shown.rows(line for target in chosen for line in _folded(_lines(target)))
         else:
-            shown.rows((*_lines(chosen[0]), *_more_lines(chosen[0], request.base)))
+            about = _folded((*_lines(chosen[0]), *_more_lines(chosen[0])))
+            shown.rows((*about, "", *chosen[0].text(request.base).rstrip("\n").split("\n")))
     return 0
 
 
@@ -107,7 +111,7 @@ def fields(target: ShippedTarget, base: int | None = None) -> dict[str, Any]:
         "name": target.name,
         "board": target.board,
         "trace": target.trace,
-        "components": len(target.description().components),
+        "components": _components(target.description()),
         "harts": target.description().harts,
         "limits": list(target.limits),
         "facts": [vars(fact) for fact in target.facts],
@@ -128,12 +132,25 @@ def _lines(target: ShippedTarget) -> Iterator[str]:
         yield f"  a template: {target.template}"
 
 
-def _more_lines(target: ShippedTarget, base: int) -> Iterator[str]:
+def _folded(lines: Iterable[str]) -> Iterator[str]:
+    """Fold lines for a terminal, between words; what is read by programs or goes to a file is not folded."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
+    for line in lines:
+        indent = " " * (len(line) - len(line.lstrip()) + 2)
+        yield from textwrap.wrap(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+        ) if width > _NARROWEST else [line]  # fmt: skip
+
+
+def _more_lines(target: ShippedTarget) -> Iterator[str]:
     yield "  limits:"
     yield from (f"    {limit}" for limit in target.limits)
     yield f"  components: {_counted(target.description())}"
-    yield ""
-    yield from target.text(base).rstrip("\n").split("\n")
+
+
+def _components(description: Description) -> int:
+    """Return how many devices make or pass on trace."""
+    return len(description.components) + len(description.tracers) + len(description.tacit)
 
 
 def _counted(description: Description) -> str:
@@ -141,4 +158,7 @@ def _counted(description: Description) -> str:
     kinds: dict[str, list[AnyComponent]] = {}
     for component in description.components:
         kinds.setdefault(component.kind.replace("_", " "), []).append(component)
-    return ", ".join(counted(len(found), kind) for kind, found in kinds.items()) or "none: the firmware sets them up"
+    numbers = {kind: len(found) for kind, found in kinds.items()}
+    numbers |= {"TRACER": len(description.tracers), "TACIT encoder": len(description.tacit)}
+    shown = [counted(number, kind) for kind, number in numbers.items() if number]
+    return ", ".join(shown) or "none: the firmware sets them up"

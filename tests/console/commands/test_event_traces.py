@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.history.hart_events import HartEventKind
 from rvtrace_gdb.rows.list_text import HART_EVENTS
 from rvtrace_gdb.session.queries.search import KINDS
+from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode.ntrace.messages import message
 from tests.gdbext.gdb_process import GDB, SOURCE, run_gdb
 from tests.helpers.event_traces import ELF, EVENTS, in_circuit, sample, written
@@ -199,6 +201,16 @@ def test_gdb_shows_the_same(capture: Path) -> None:
     assert NO_FLOW in said["trace explain"]
     assert NO_FLOW in said["trace goto 1"]
     assert NO_FLOW in said["trace history +"]
+
+
+def test_python_has_the_same(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    printed = [json.loads(line) for line in shown(capsys, "itc", capture, "--json")]
+    with Bench(ELF) as bench:
+        bench.open(capture)
+        assert bench.itc() == printed and len(printed) == 3
+        assert bench.itc(channel=2, hart=0) == [row for row in printed if row["channel"] == 2] != []
+        with pytest.raises(RvtraceError, match="hart 1 is not in this trace"):
+            bench.itc(hart=1)
 
 
 def test_the_machine_interface_has_the_same(capture: Path) -> None:

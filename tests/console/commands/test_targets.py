@@ -36,6 +36,31 @@ def test_one_for_people_and_for_programs(capsys: pytest.CaptureFixture[str]) -> 
     assert found["description"] in said and found["proved"][-1] == "on silicon: none yet"
 
 
+@pytest.mark.parametrize(
+    ("name", "components"),
+    [("chipyard-tacit", "1 TACIT encoder"), ("neorv32", "1 TRACER"), ("esp32", "none: the firmware sets them up")],
+)
+def test_what_is_no_component_of_the_interface(
+    name: str, components: str, capsys: pytest.CaptureFixture[str]
+) -> None:  # fmt: skip
+    assert main(["targets", "show", name]) == 0
+    assert f"\n  components: {components}\n" in capsys.readouterr().out
+
+
+def test_a_terminal_gets_lines_that_fit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for words that are longer, and for the description, which can be copied."""
+    assert main(["targets", "show", "spacemit-k3"]) == 0
+    plain = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    assert main(["targets", "show", "spacemit-k3"]) == 0
+    folded = capsys.readouterr().out
+    about, _, description = folded.partition("\n\n")
+    assert max(map(len, about.splitlines())) <= 80 < max(map(len, plain.splitlines()))
+    assert description == plain.partition("\n\n")[2]
+    assert about.split() == plain.partition("\n\n")[0].split()
+
+
 def test_the_file_of_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "rvtrace.toml"
     assert main(["targets", "show", "xuantie", "--base", "0x40000000", "-o", str(file)]) == 0
