@@ -52,6 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--probe", action="append", metavar="ADDRESS[-ADDRESS]",
         help="look for trace components here: two words of each 4 KiB are read, before the second address. No other"
         " address is read, as that can hang a chip. device-tree: at the addresses in the device tree")  # fmt: skip
+    add("--coresight", action="append", metavar="ADDRESS[-ADDRESS]",
+        help="look for CoreSight components here: the identification registers of each 4 KiB are read")  # fmt: skip
     add("--wake", action=argparse.BooleanOptionalAction, help="write 1 to the first word where a component may be in"
         " reset, which wakes it, and put back what was there")  # fmt: skip
     add("--harts", metavar="N,...", help="the harts that the encoders trace, in the order of their addresses")
@@ -93,6 +95,7 @@ def _request(args: argparse.Namespace) -> InterviewRequest:
         "--device-tree": args.device_tree,
         "--known": args.known,
         "--probe": args.probe and ",".join(args.probe),
+        "--coresight": args.coresight and ",".join(args.coresight),
         "--wake": None if args.wake is None else "y" if args.wake else "n",
         "--harts": args.harts,
     }

@@ -23,7 +23,16 @@ from rvtrace_gdb.session.description.library.shipped import ShippedTarget
 from rvtrace_gdb.session.description.model import Description, power_of
 from rvtrace_gdb.session.description.model import OpenOcdDescription as Defaults
 from rvtrace_gdb.session.description.tables import MEMORY
-from rvtrace_gdb.session.survey import harts, identity, known_board, openocd_config, parts, probing, wiring
+from rvtrace_gdb.session.survey import (
+    arm_trace_bus,
+    harts,
+    identity,
+    known_board,
+    openocd_config,
+    parts,
+    probing,
+    wiring,
+)
 from rvtrace_gdb.session.survey.harts import SurveyedHart
 from rvtrace_gdb.session.survey.openocd_config import ConfiguredServer
 from rvtrace_gdb.session.survey.parts import SurveyedComponent
@@ -191,7 +200,10 @@ def _components(board: _Board, ask: Ask) -> list[SurveyedComponent]:
     """Return the components that the device tree or probing shows."""
     if board.link is None and board.tree is None:
         raise BoardError("without OpenOCD and without a device tree nothing is known: give --openocd or --device-tree")
-    return _probed(board, ask) if board.link is not None else _of_tree(board, ask)
+    if board.link is None:
+        return _of_tree(board, ask)
+    found = _probed(board, ask)
+    return found if board.tree is not None else [*found, *arm_trace_bus.find(board.link, ask, found)]
 
 
 def _tree(

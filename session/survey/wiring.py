@@ -7,11 +7,13 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Connections Betwe
 
 from collections.abc import Callable, Iterable, Sequence
 
+from rvtrace_gdb.session.survey import arm_trace_bus
 from rvtrace_gdb.session.survey.parts import SurveyedComponent
 from rvtrace_gdb.session.survey.questions import Ask, Question, Unfit
 from rvtrace_gdb.support.errors import RvtraceError
 
-SOURCES, SINKS = ("encoder", "funnel"), ("ram_sink", "pib_sink", "atb_bridge", "coresight_tmc")
+SOURCES, FUNNELS = ("encoder", "funnel"), ("funnel", "coresight_funnel")
+SINKS = ("ram_sink", "pib_sink", "atb_bridge", "coresight_tmc")
 HARTS, TO, BUFFER = "--harts N,...", "--to NAME,...", "--buffer START:SIZE"
 ASSUMED = "assumed: in the order of the addresses, no register says it"
 
@@ -70,15 +72,18 @@ def _hart_numbers(text: str, count: int, hart_count: int) -> list[int]:
 
 
 def connect(parts: Sequence[SurveyedComponent], ask: Ask) -> None:
-    """Set what each encoder and funnel feeds. Raises what *ask* raises."""
+    """Set what each component feeds that feeds others. Raises what *ask* raises."""
+    on_bus = any(part.kind in arm_trace_bus.BUS for part in parts)
     for part in parts:
-        if part.kind in SOURCES and "to" not in part.settings:
+        feeds = part.kind in SOURCES or arm_trace_bus.passes_on(part) or (on_bus and part.kind == "atb_bridge")
+        if feeds and "to" not in part.settings:
             names, source = _receivers(part, parts, ask)
             part.set("to", names, source)
     for part in parts:
         feeders = [other.name for other in parts if part.name in _fed(other)]
-        if part.kind == "funnel" and feeders and "inputs" not in part.settings:
+        if part.kind in FUNNELS and feeders and "inputs" not in part.settings:
             part.set("inputs", {name: number for number, name in enumerate(feeders)}, ASSUMED)
+    arm_trace_bus.number_bridges(parts)
 
 
 def _fed(part: SurveyedComponent) -> Sequence[str]:
@@ -87,23 +92,34 @@ def _fed(part: SurveyedComponent) -> Sequence[str]:
 
 
 def _receivers(part: SurveyedComponent, parts: Sequence[SurveyedComponent], ask: Ask) -> tuple[Sequence[str], str]:
+    bus = [other for other in parts if other.kind in arm_trace_bus.BUS and other is not part]
+    behind = part.kind in ("atb_bridge", *arm_trace_bus.BUS)
     funnels = [other for other in parts if other.kind == "funnel" and other is not part]
-    sinks = [other for other in parts if other.kind in SINKS]
-    default, because = _likely(part, funnels, sinks)
+    sinks = [other for other in parts if other.kind in SINKS and other not in bus]
+    if behind:
+        funnels, sinks = ([] if part.kind in arm_trace_bus.BUS else funnels), bus
+    default, because = arm_trace_bus.likely(part, bus) if behind else _likely(part, parts, funnels, sinks)
     possible = [other.name for other in (*funnels, *sinks)]
     if len(possible) == 1:
         return tuple(possible), because
     listed = ", ".join(f"{other.name} ({other.base:#x})" for other in (*funnels, *sinks))
     text = f"What {part.name} ({part.base:#x}) feeds, of {listed}"
     parse = _among(possible)
-    obvious = part.kind == "encoder" and len(funnels) == 1
+    obvious = bool(default) and (behind or (part.kind == "encoder" and (len(funnels) == 1 or bool(bus))))
     return ask.ask(Question(text, TO, parse, ",".join(default) or None, because, part.name, obvious=obvious))
 
 
 def _likely(
-    part: SurveyedComponent, funnels: Sequence[SurveyedComponent], sinks: Sequence[SurveyedComponent]
+    part: SurveyedComponent,
+    parts: Sequence[SurveyedComponent],
+    funnels: Sequence[SurveyedComponent],
+    sinks: Sequence[SurveyedComponent],
 ) -> tuple[list[str], str]:
     """Return what a component probably feeds, and why; nothing where that would be a guess."""
+    encoders, bridges = ([other for other in parts if other.kind == kind] for kind in ("encoder", "atb_bridge"))
+    if part in encoders and len(encoders) == len(bridges) > 1:
+        own = bridges[encoders.index(part)]
+        return [own.name], "assumed: there is a bridge for each encoder, in the order of the addresses"
     if part.kind == "encoder" and len(funnels) == 1:
         return [funnels[0].name], "assumed: there is one funnel, and nothing else to feed it"
     if funnels:
@@ -128,7 +144,7 @@ def buffers(parts: Iterable[SurveyedComponent], ask: Ask, readable: Readable, ta
     """Set mode and buffer of each RAM sink. *taken*: addresses of the program. Raises what *ask* raises."""
     taken = list(taken)
     for part in parts:
-        if part.kind == "ram_sink":
+        if part.kind == "ram_sink" or (part.kind == "coresight_tmc" and "mode" not in part.settings):
             _set_buffer(part, ask, readable, taken)
 
 

@@ -365,6 +365,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from init' -l openocd -x -d 'Open
 complete -c rvtrace -n '__fish_seen_subcommand_from init' -l device-tree -r -F -d 'the board\'s device tree: .dtb, .dts or /sys/firmware/fdt, or where ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from init' -l known -x -d 'take the description of this shipped target (`rvtrace targets`); or none'
 complete -c rvtrace -n '__fish_seen_subcommand_from init' -l probe -x -d 'look for trace components here: two words of each 4 KiB are read, ...'
+complete -c rvtrace -n '__fish_seen_subcommand_from init' -l coresight -x -d 'look for CoreSight components here: the identification registers of ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from init' -l wake -l no-wake -d 'write 1 to the first word where a component may be in reset, which ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from init' -l harts -x -d 'the harts that the encoders trace, in the order of their addresses'
 complete -c rvtrace -n '__fish_seen_subcommand_from init' -l to -x -d 'what an encoder or a funnel feeds, as in encoder0=funnel0'

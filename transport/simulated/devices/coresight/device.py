@@ -17,7 +17,8 @@ from rvtrace_gdb.transport.simulated.devices.component import ACTIVE, ENABLE, Co
 from rvtrace_gdb.transport.simulated.devices.output import TraceConsumer, TraceOutput
 
 _CLAIM_TAGS = 0xF
-_ARM = {registers.PIDR1.offset: 0xB0, registers.PIDR2.offset: 0x0B, registers.PIDR4.offset: 0x04}
+_CLASS_9 = {0xFF0: 0x0D, 0xFF4: 0x90, 0xFF8: 0x05, 0xFFC: 0xB1}  # CIDR0 to CIDR3 of each CoreSight component
+_ARM = {registers.PIDR1.offset: 0xB0, registers.PIDR2.offset: 0x0B, registers.PIDR4.offset: 0x04, **_CLASS_9}
 _ALL_ALLOWED = 0xFF
 
 
