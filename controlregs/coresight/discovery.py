@@ -32,7 +32,7 @@ class FoundCoresight:
     built_as: TmcType | None = None
 
 
-def look(target: Target, base: int) -> FoundCoresight | None:
+def coresight_at(target: Target, base: int) -> FoundCoresight | None:
     """Return the component at *base*, None if there is none. Raises the transport's errors if the target is lost."""
     try:
         if any(target.read32(base + _CIDR0 + 4 * n) & 0xFF != byte for n, byte in enumerate(_CORESIGHT)):

@@ -32,34 +32,34 @@ def find(link: Link, ask: Ask, components: Sequence[SurveyedComponent]) -> list[
     bridges = [part for part in components if part.kind == "atb_bridge"]
 
     def parse(answer: str) -> list[FoundCoresight]:
-        return [] if answer == NONE else list(_found(link, probing.blocks(answer)))
+        return [] if answer == NONE else list(_coresight_at(link, probing.blocks(answer)))
 
     text = f"Addresses to look for CoreSight components at, which Arm's trace bus leads to (or {NONE})"
     obvious = not bridges
     question = Question(text, OPTION, parse, NONE, "default", "", _RISK, obvious=obvious, optional=True)
     seen = ask.ask(question).value
     for each in seen:
-        ask.tell(f"{each.base:#x}: {_text(each)}")
-    return list(_parts([each for each in seen if each.kind]))
+        ask.tell(f"{each.base:#x}: {_component_text(each)}")
+    return list(_surveyed_parts([each for each in seen if each.kind]))
 
 
-def _found(link: Link, bases: Sequence[int]) -> Iterator[FoundCoresight]:
+def _coresight_at(link: Link, bases: Sequence[int]) -> Iterator[FoundCoresight]:
     for base in bases:
         try:
-            seen = discovery.look(link, base)
+            seen = discovery.coresight_at(link, base)
         except RvtraceError as error:
             raise ProbeLost(base, error) from error
         if seen is not None:
             yield seen
 
 
-def _text(seen: FoundCoresight) -> str:
+def _component_text(seen: FoundCoresight) -> str:
     if not seen.kind:
         return f"a CoreSight component that rvtrace does not know: DEVTYPE reads {seen.devtype:#x}; left out"
     return f"CoreSight TMC, an {seen.built_as.name}" if seen.built_as is not None else _NAMES[seen.kind]
 
 
-def _parts(seen: Sequence[FoundCoresight]) -> Iterator[SurveyedComponent]:
+def _surveyed_parts(seen: Sequence[FoundCoresight]) -> Iterator[SurveyedComponent]:
     used: dict[str, int] = {}
     keeps = any(each.built_as in (TmcType.ETR, TmcType.ETB) for each in seen)
     for each in sorted(seen, key=lambda found: found.base):
