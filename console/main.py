@@ -39,6 +39,7 @@ COMMANDS = (
     Subcommand("report", "say where the instructions and the time of a trace went", "report"),
     Subcommand("explain", "say how a run ended, and what went wrong", "explain"),
     Subcommand("stack", "say how deep the stack was, and which calls and functions took it", "stack"),
+    Subcommand("tasks", "list the tasks of an operating system that ran, and their switches", "tasks"),
     Subcommand("fork", "run on the simulated hart from a place of a trace, and say how far it follows", "fork"),
     Subcommand("top", "show what runs most while a trace probe delivers it", "top"),
     Subcommand("intervals", "measure calls, traps, or from one place to another in a trace", "intervals"),

@@ -115,6 +115,14 @@ SETTINGS = (
         ("on", "registers", "off"),
     ),
     Setting(
+        "rtos",
+        "text",
+        "rtos",
+        "the operating system whose tasks `trace tasks` lists: freertos, zephyr,\n"
+        "rt-thread, linux, or a file that describes another one (docs/tasks.md).\n"
+        "auto: the one that the program has symbols of; off: none.",
+    ),
+    Setting(
         "waves-cursor",
         "choice",
         "waves_cursor",
@@ -314,6 +322,13 @@ def save_memory() -> str | None:
 def values() -> str:
     """Return which values of the past are reconstructed: on, registers or off."""
     return str(_setting_value("values"))
+
+
+def rtos() -> str:
+    """Return the operating system that was set: auto, off, a name, or the path of a file."""
+    text = str(_setting_value("rtos") or "auto")
+    path = os.path.expanduser(text)
+    return os.path.abspath(path) if os.path.isfile(path) else text
 
 
 def waves_cursor() -> str:

@@ -200,6 +200,7 @@ class Tracer:
             "on_hart": harts.on_hart(),
             "candidates": harts.candidates(),
             "values": settings.values(),
+            "rtos": settings.rtos(),
             "tvec": self._trap_vector() if self.needs_tvec else None,
             "save_memory": settings.save_memory(),
         }

@@ -401,6 +401,13 @@ class Bench(BenchTarget):
         """
         return trace_queries.itc_rows(self.engine, channel, hart)
 
+    def tasks(self, *, hart: int | None = None, numbers: str = "", switches: bool = False) -> dict[str, Any]:
+        """Return which tasks of an operating system ran, with the names of docs/tasks.md, as `rvtrace tasks --json`
+        prints it. *hart*: on this one alone. *numbers*: a RANGE of instructions, one hart's. *switches*: also where
+        they switched. Raises `RvtraceError`.
+        """
+        return trace_queries.tasks_fields(self.engine, hart, numbers, switches=switches)
+
     def fork(self, number: int | None = None) -> ProgramStop:
         """Go on live from a place of the past, on the simulated hart; *number*: of `trace history`, None: where gdb is.
         gdb's commands work there as on a target, and nothing of it reaches the target. Raises `RvtraceError`.

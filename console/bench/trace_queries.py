@@ -184,6 +184,17 @@ def stack_fields(engine: Engine, hart: int | None, numbers: str) -> list[dict[st
     return [_numbered(it) for it in found["depths"]]
 
 
+def tasks_fields(engine: Engine, hart: int | None, numbers: str, *, switches: bool) -> dict[str, Any]:
+    """Return which tasks ran; see `Bench.tasks`."""
+    options = [] if hart is None else [f"--hart {hart}"]
+    options += [f"--range {quoted(numbers)}"] if numbers else []
+    options += ["--switches"] if switches else []
+    found: dict[str, Any] = engine.query(" ".join(["-rvtrace-tasks", *options]))
+    found.pop("messages", None)
+    numbered: dict[str, Any] = _numbered(found)
+    return numbered
+
+
 def move_to_fork(engine: Engine, number: int | None) -> None:
     """Go into a fork; see `Bench.fork`."""
     engine.query("-rvtrace-fork" + ("" if number is None else f" --number {number}"))

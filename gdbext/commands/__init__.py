@@ -45,6 +45,7 @@ from rvtrace_gdb.gdbext.commands import (
     sql,
     stack,
     start,
+    tasks,
     top,
     values,
     waves,
@@ -159,7 +160,7 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
 
     Record         start, stop, status; info and regs show the hardware
     Look           explain (how it ended), history, functions, calls, stack,
-                   report, coverage, intervals, top, find, events, gaps, dump, itc;
+                   tasks, report, coverage, intervals, top, find, events, gaps, dump, itc;
                    `layout trace`, and here in it
     Check          check: how sure one can be of the trace; diff: another run
     Go back        connect, goto, position, live; fork: go on from there; enter
@@ -214,6 +215,7 @@ MODULES = (
     report,
     explain,
     stack,
+    tasks,
     sql,
     pgo,
     top,

@@ -74,8 +74,10 @@ def range_and_options(argument: str, table: Table, command: str) -> tuple[str, d
     while words:
         word = words.pop(0)
         if word.startswith("-"):
-            options += [word, *words[:1]]
-            words = words[1:]
+            option = table.option(word)
+            count = 1 if option is None or option.takes_value else 0
+            options += [word, *words[:count]]
+            words = words[count:]
         elif _RANGE.fullmatch(word) and not numbers:
             numbers.append(word)
         else:

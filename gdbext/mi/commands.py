@@ -30,6 +30,7 @@ from rvtrace_gdb.gdbext.commands import pgo as commands_pgo
 from rvtrace_gdb.gdbext.commands import report as commands_report
 from rvtrace_gdb.gdbext.commands import sql as commands_sql
 from rvtrace_gdb.gdbext.commands import stack as commands_stack
+from rvtrace_gdb.gdbext.commands import tasks as commands_tasks
 from rvtrace_gdb.gdbext.commands import top as commands_top
 from rvtrace_gdb.gdbext.commands import values as commands_values
 from rvtrace_gdb.gdbext.commands import who_wrote
@@ -60,6 +61,7 @@ from rvtrace_gdb.rows.report_text import report_fields
 from rvtrace_gdb.rows.sampled_text import sampled_fields
 from rvtrace_gdb.rows.sql_text import cells_fields
 from rvtrace_gdb.rows.stack_text import stack_fields
+from rvtrace_gdb.rows.task_text import tasks_fields
 from rvtrace_gdb.rows.top_text import top_fields
 
 COUNT_MOST = 4096
@@ -228,6 +230,13 @@ def console_log(given: Arguments) -> RowFields:
     """Return what programs wrote into their trace."""
     found = commands_itc.answer({name: given.options[name] for name in ("channel", "hart")})
     return _with_messages({"itc": [itc_fields(row) for row in found["rows"]]}, found["lines"])
+
+
+def tasks(given: Arguments) -> RowFields:
+    """Return which tasks ran, and where they switched if that is asked for."""
+    switches = bool(given.options["switches"])
+    found = commands_tasks.answer("".join(given.options["range"]), given.options["hart"], switches=switches)
+    return _with_messages(tasks_fields(found["answer"], switches=switches), found["lines"])
 
 
 def stack_depths(given: Arguments) -> RowFields:
@@ -461,6 +470,7 @@ TABLE = (
     MiCommand("explain", explain, (*commands_explain.OPTIONS, _RANGE)),
     MiCommand("itc", console_log, commands_itc.OPTIONS),
     MiCommand("stack", stack_depths, (commands_stack.HART, _RANGE)),
+    MiCommand("tasks", tasks, (commands_tasks.HART, Option("-switches", default=False), _RANGE)),
     MiCommand("sql", sql, (*PAGE, *_SQL), "QUERY"),
     MiCommand("intervals", intervals, _INTERVALS, "PLACE"),
     MiCommand("diff", diff, (*PAGE, *_DIFF), "FILE"),

@@ -71,6 +71,7 @@ MODULES: dict[str, str] = {
     "itc": "itc",
     "explain": "explain",
     "stack": "stack",
+    "tasks": "tasks",
     **dict.fromkeys(("fork", "fork_check", "fork_end"), "fork"),
     "sql": "sql",
     **dict.fromkeys(("coverage_live", "top"), "live"),

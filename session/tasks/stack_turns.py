@@ -42,7 +42,7 @@ def stack_turns(turns: TaskTurns, frames: CallFrames, progress: Progress = silen
     begins = list(_begins(turns.turns, frames, progress))
     ends = [*begins[1:], turns.turns[-1].end]
     moved = [turn._replace(begin=begin, end=end) for turn, begin, end in zip(turns.turns, begins, ends, strict=True)]
-    return TaskTurns(turns.system, turns.tasks, moved, turns.problems)
+    return TaskTurns(turns.system, turns.tasks, moved, turns.at_end, turns.problems)
 
 
 def _begins(turns: Sequence[TaskTurn], frames: CallFrames, progress: Progress) -> Iterator[int]:

@@ -39,6 +39,7 @@ from pathlib import Path
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.support import typed
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.inputs import open_input
 
 _FOLDER = Path(__file__).with_name("systems")
 AUTO, OFF = "auto", "off"
@@ -49,6 +50,7 @@ TASK_FIELDS = ("name", "id", "priority", "state", "stack", "stack_end", "saved_s
 """What can be known of a task. *stack*: its lowest address; *stack_end*: behind its highest one; *saved_sp*: of a task
 that waits.
 """
+_MOST_BYTES = 1 << 20
 _LIST_FIELDS = ("count", "first", "end", "next", "task")
 
 
@@ -132,10 +134,11 @@ def switch_functions(image: Image, rtos: str = AUTO) -> list[int]:
 def read_system(path: Path) -> TaskSystem:
     """Return the system that a file describes. Raises BadTaskSystem."""
     try:
-        document: dict[str, object] = tomllib.loads(path.read_text(encoding="utf-8"))
+        with open_input(path) as file:
+            document: dict[str, object] = tomllib.loads(file.read(_MOST_BYTES).decode())
     except OSError as error:
         raise BadTaskSystem(str(path), "", error.strerror or "it cannot be read") from None
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise BadTaskSystem(str(path), "", f"it is not TOML: {error}") from None
     return _SystemFile(str(path), document).system()
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.choice import PastSource, past_of
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history
+from rvtrace_gdb.session.tasks.reader import TaskReader
 from rvtrace_gdb.session.tasks.task_system import shipped_systems, system_of
 from rvtrace_gdb.session.tasks.turn_finder import TurnFinder
 from rvtrace_gdb.session.tasks.turns import TaskTurns
@@ -42,7 +43,11 @@ def tasks_of(session: PastSource, selected: SelectedHistory, progress: Progress 
             raise NoTasks
         calls, frames = call_history(session, selected, progress), call_frames(session, selected, progress)
         past = past_of(session, selected, progress)
-        kept[key] = TurnFinder(system, image, calls, frames, past, selected.hart, progress).turns()
+        if past is not None:
+            past.prepare(progress)
+        reader = TaskReader(system, image, past, selected.hart)
+        finder = TurnFinder(reader, image, calls, frames, has_values=past is not None, progress=progress)
+        kept[key] = finder.turns()
     return kept[key]
 
 

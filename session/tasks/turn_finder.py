@@ -3,7 +3,6 @@
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Sequence
-from fnmatch import fnmatchcase
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -11,12 +10,11 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.questions.moment import PastMoment
-from rvtrace_gdb.session.tasks.expressions import NotInProgram, TaskExpressions
+from rvtrace_gdb.session.tasks.reader import TaskReader
 from rvtrace_gdb.session.tasks.switches import ends_in, entries_by_jump, gap_borders
-from rvtrace_gdb.session.tasks.task_system import Expressions, TaskSystem, functions_named
-from rvtrace_gdb.session.tasks.turns import RtosTask, TaskSource, TaskTurn, TaskTurns
+from rvtrace_gdb.session.tasks.task_system import functions_named
+from rvtrace_gdb.session.tasks.turns import AtEnd, RtosTask, TaskSource, TaskTurn, TaskTurns
 from rvtrace_gdb.support.errors import Progress
 
 _STEP = 1 << 6
@@ -47,30 +45,24 @@ class _RunningTask(NamedTuple):
 
 
 class TurnFinder:
-    """Finds the turns in the history of a hart.
-
-    *past*: None: no values are known. *calls*: of the history.
+    """Finds the turns in the history of a hart. *calls*, *frames*: of the history. *reader*: reads the variables of the
+    system; *has_values*: anything is known there.
     """
 
     def __init__(
-        self, system: TaskSystem, image: Image, calls: CallHistory, frames: CallFrames, past: Past | None, hart: int,
+        self, reader: TaskReader, image: Image, calls: CallHistory, frames: CallFrames, *, has_values: bool,
         progress: Progress,
     ) -> None:  # fmt: skip
-        self._system, self._image, self._calls, self._frames = system, image, calls, frames
-        self._past, self._hart, self._progress = past, hart, progress
+        self._reader, self._system, self._image = reader, reader.system, image
+        self._calls, self._frames, self._has_values, self._progress = calls, frames, has_values, progress
         self._history: History = calls.history
-        self._expressions = TaskExpressions(image, system.scope)
         self._creations: Sequence[int] = ()
         self._starts: Sequence[int] = ()
-        self._has_creations = any(any(image.symbols_named(name)) for name in system.creations)
-        self._read: dict[tuple[int, int], TaskKey] = {}
-        self._missing: dict[str, str] = {}
-        self.problems: list[str] = []
+        self._has_creations = bool(functions_named(image, self._system.creations))
+        self._names: dict[tuple[int, int], TaskKey] = {}
 
     def turns(self) -> TaskTurns:
         """Return the turns. Raises what *progress* raises."""
-        if self._past is not None:
-            self._past.prepare(self._progress)
         self._creations = self._ends(self._system.creations)
         starts = functions_named(self._image, self._system.starts)
         self._starts = entries_by_jump(self._calls, self._image, starts, self._progress)
@@ -96,37 +88,29 @@ class TurnFinder:
         if not number % _STEP:
             self._progress("finding tasks (switches)", number, count)
         stack = next((frame.stack for frame in self._frames.frames(end - 1)), _NO_STACK)
-        if self._past is None:
+        if not self._has_values:
             return _RunningTask(begin, None, TaskSource.UNKNOWN, stack)
-        moment = PastMoment(self._past, begin, self._expressions.pc)
-        if self._is_inactive(moment):
+        moment = self._reader.moment(begin)
+        if self._reader.is_inactive(moment):
             return _RunningTask(begin, None, TaskSource.NONE, stack)
-        address = self._number_value(self._system.current, moment, {"hart": self._hart})
+        address = self._reader.current(moment)
         if not address:
             return _RunningTask(begin, None, TaskSource.UNKNOWN if address is None else TaskSource.NONE, stack)
-        return _RunningTask(begin, self._task(address, moment), TaskSource.MEMORY, stack)
+        return _RunningTask(begin, self._key_of(address, moment), TaskSource.MEMORY, stack)
 
-    def _is_inactive(self, moment: PastMoment) -> bool:
-        if not self._system.active:
-            return False
-        return self._number_value(self._system.active, moment, {"hart": self._hart}) == 0
-
-    def _task(self, address: int, moment: PastMoment) -> TaskKey:
+    def _key_of(self, address: int, moment: PastMoment) -> TaskKey:
         """Return what tells the task at an address, which is read again when tasks have been made since."""
         life = bisect_right(self._creations, moment.position)
-        found = self._read.get((address, life)) if self._has_creations else None
+        found = self._names.get((address, life)) if self._has_creations else None
         if found is None or found.name is None:
-            found = self._named_task(address, moment, life)
+            found = self._new_key(address, moment, life)
             if found.name is None and self._lives_to_the_end(moment.position, life):
-                assert self._past is not None
-                found = self._named_task(address, PastMoment(self._past, len(self._history), moment.pc), life)
-            self._read[address, life] = found
+                found = self._new_key(address, self._reader.moment(len(self._history)), life)
+            self._names[address, life] = found
         return found
 
-    def _named_task(self, address: int, moment: PastMoment, life: int) -> TaskKey:
-        names = {"task": address, "hart": self._hart}
-        name = self._text_value(self._system.fields["name"], moment, names)
-        number = self._number_value(self._system.fields.get("id", ()), moment, names)
+    def _new_key(self, address: int, moment: PastMoment, life: int) -> TaskKey:
+        name, number = self._reader.name_and_id(address, moment)
         return TaskKey(address, name, number, 0 if name is not None else life)
 
     def _lives_to_the_end(self, position: int, life: int) -> bool:
@@ -135,27 +119,6 @@ class TurnFinder:
         """
         gaps = self._history.gap_positions
         return self._has_creations and life == len(self._creations) and (not gaps or gaps[-1] < position)
-
-    def _number_value(self, expressions: Expressions, moment: PastMoment, names: dict[str, int]) -> int | None:
-        if not expressions:
-            return None
-        try:
-            return self._expressions.number(expressions, moment, names)
-        except NotInProgram as error:
-            self._note_missing(expressions, str(error))
-            return None
-
-    def _text_value(self, expressions: Expressions, moment: PastMoment, names: dict[str, int]) -> str | None:
-        try:
-            return self._expressions.text(expressions, moment, names)
-        except NotInProgram as error:
-            self._note_missing(expressions, str(error))
-            return None
-
-    def _note_missing(self, expressions: Expressions, problem: str) -> None:
-        if expressions in (self._system.current, self._system.fields["name"]):
-            what = "which task runs" if expressions == self._system.current else "the names of tasks"
-            self._missing[what] = f"{what} cannot be read from this program: {problem}"
 
     def _without_task_before_start(self, parts: Sequence[_RunningTask]) -> list[_RunningTask]:
         """Say of what ran before the first task was started that no task did, up to the gap before it."""
@@ -182,12 +145,12 @@ class TurnFinder:
             task = None if one.task is None else tasks.setdefault(one.task, len(tasks))
             turns.append(TaskTurn(one.begin, end, task, one.source, one.stack))
         listed = [self._listed(key) for key in tasks]
-        return TaskTurns(self._system.name, listed, turns, [*self.problems, *self._missing.values()])
+        last = self._reader.moment(len(self._history))
+        at_end = AtEnd(*self._reader.listed(last)) if self._has_values else AtEnd((), False)
+        return TaskTurns(self._system.name, listed, turns, at_end, self._reader.missing_texts)
 
     def _listed(self, key: TaskKey) -> RtosTask:
-        name = key.name or ""
-        idle = bool(name and self._system.idle and fnmatchcase(name, self._system.idle))
-        return RtosTask(key.address, name, key.id, idle, key.stack)
+        return RtosTask(key.address, key.name or "", key.id, self._reader.is_idle(key.name), key.stack)
 
 
 def _by_stacks(parts: Sequence[_RunningTask], *, named: bool) -> list[_RunningTask]:

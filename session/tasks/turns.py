@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from rvtrace_gdb.session.queries.search import BadQuery
+from rvtrace_gdb.session.tasks.reader import ListedTask
 
 
 class TaskSource(Enum):
@@ -65,17 +66,26 @@ class TaskTurn(NamedTuple):
     stack: int
 
 
+class AtEnd(NamedTuple):
+    """The *tasks* that are in the lists of the system where the trace ends. *complete*: these are all there are."""
+
+    tasks: Sequence[ListedTask]
+    complete: bool
+
+
 class TaskTurns:
     """The turns of a hart, which are all of its history, and the tasks that had them.
 
-    system    the operating system, "" if only contexts are known
+    system    the operating system
+    at_end    the tasks that there are in the end, whether they ran or not
     problems  lines: what is not known, and why
     """
 
     def __init__(
-        self, system: str, tasks: Sequence[RtosTask], turns: Sequence[TaskTurn], problems: Sequence[str] = ()
-    ) -> None:
-        self.system, self.tasks, self.turns, self.problems = system, tasks, turns, problems
+        self, system: str, tasks: Sequence[RtosTask], turns: Sequence[TaskTurn], at_end: AtEnd,
+        problems: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        self.system, self.tasks, self.turns, self.at_end, self.problems = system, tasks, turns, at_end, problems
         self._begins = [turn.begin for turn in turns]
 
     def turn_at(self, position: int) -> TaskTurn:

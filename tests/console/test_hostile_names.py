@@ -74,13 +74,14 @@ NO_ROWS = {
     "skill": "reads no program",
     "gdb-script": "reads no program",
     "serve": "prints no name of the program",
+    "tasks": "needs a system of tasks, and prints names of functions as `stack` does: tests/session/tasks",
     "mcp": "answers a client: tests/console/commands/mcp",
 }
 """The verbs that print nothing of a program, and why."""
 FILES = (
     "decode FILE", "dump FILE", "data FILE", "itc FILE",
     "functions FILE", "calls FILE", "find FILE main", "events FILE",
-    "gaps FILE", "check FILE", "coverage FILE", "report FILE", "explain FILE", "stack FILE", "fork FILE",
+    "gaps FILE", "check FILE", "coverage FILE", "report FILE", "explain FILE", "stack FILE", "tasks FILE", "fork FILE",
     "status FILE", "values FILE",
     "who-wrote FILE $a0", "why FILE $a0",
     "log FILE main $a0", "calls-of FILE main", "sql FILE", "note FILE", "pack FILE -o x",

@@ -224,6 +224,7 @@ NO_OUTPUT = {
     "init": "asks the user",
     "mcp": "serves until its client leaves: tests/console/commands/mcp",
     "serve": "serves until it is interrupted: tests/console/commands/serve",
+    "tasks": "needs a system of tasks: tests/session/tasks",
     "lldb-dap": "starts lldb-dap: tests/console/commands/lldb_dap",
 }
 """The verbs whose output is not tried here, and why."""

@@ -34,6 +34,7 @@ CASES = [
     "tandem show {tandem} --elf {elf}", "tandem convert {tandem} --elf {elf} --to spike -o {out}",
     "tandem verify {tandem} --elf {elf}",
     "tandem verify {tandem} --mask-file {empty}", "import-dt {source} -o {out}",
+    "tasks {capture} --rtos {rtos}",
     "init --device-tree {source} -o {out} --yes", "encode --elf {elf} --pcs {pcs} -o {out}",
     "encode --elf {elf} --pcs {pcs} --etrace --parameters {parameters} -o {out}", "usb list --target {target}",
 ]  # fmt: skip
@@ -51,7 +52,7 @@ WRITTEN = re.compile(r"--output|--report|--unix|--write|--side-door|--log-retire
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pipes")
-    found = {name: folder / name for name in ("script", "parameters", "empty", "pcs", "maps", "target", "out")}
+    found = {name: folder / name for name in ("script", "parameters", "empty", "pcs", "maps", "target", "rtos", "out")}
     found["elf"] = elf = demo(folder)
     for name, more, options in (("ntrace", "", []), ("etrace", " -format etrace", []), ("tandem", "", ["--tandem"])):
         found["script"].write_text(f"start{more}\nrun until finish\nstop\n")
@@ -64,6 +65,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     found["parameters"].write_text("iaddress_width_p = 64\necause_width_p = 5\n")
     found["empty"].touch()
     found["target"].write_text('name = "x"\n')
+    found["rtos"].write_text(
+        'name = "x"\nsymbols = ["main"]\nswitches = ["fib"]\n[current]\ntask = ["0"]\n[task]\nname = ["0"]\n'
+    )
     found["pcs"].write_text("80000000\n80000004\n80000008\n")
     found["maps"].write_text(f"80000000-80001000 r-xp 00001000 00:00 0    {elf}\n")
     found["source"] = HOME / "tests" / "data" / "device-tree" / "clusters.dts"

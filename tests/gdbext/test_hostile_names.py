@@ -28,6 +28,7 @@ RECORDS = (
 )  # fmt: skip
 
 UNTRIED = {
+    "tasks": "needs a system of tasks, and prints names as the shell's: tests/session/tasks",
     "ctr": "RECORDS", "data": "needs a data trace: as the shell's, tests/console/test_hostile_names.py",
     "itc": "prints no name of the program, but what it wrote: tests/console/commands/test_event_traces.py",
     "export": "writes a file: tests/console/commands/test_export.py",

@@ -69,6 +69,7 @@ _COMMANDS = {
         "find it.bin 0x80000000,0x80002000 --ntrace --elf n.elf --json", "events it.bin --ntrace --elf n.elf",
         "coverage it.bin --ntrace --elf n.elf --all", "report it.bin --ntrace --elf n.elf",
         "explain it.bin --ntrace --elf n.elf", "stack it.bin --ntrace --elf n.elf",
+        "tasks it.bin --ntrace --elf n.elf",
         "fork it.bin --ntrace --elf n.elf --through-devices",
         "status it.bin --ntrace --elf n.elf --json",
         "itc it.bin --ntrace --elf n.elf", "itc it.bin --channel 0 --ntrace --dialect sifive --elf n.elf --json",
@@ -105,6 +106,7 @@ _COMMANDS = {
     "capture": (
         "decode it.rvt", "decode it.rvt --events --json --hart all", "check it.rvt", "functions it.rvt", "calls it.rvt",
         "coverage it.rvt", "report it.rvt 1,+99 --json", "explain it.rvt --json", "stack it.rvt --json",
+        "tasks it.rvt --json", "tasks it.rvt --switches --rtos linux",
         "fork it.rvt 1,99 --json",
         "status it.rvt --check", "intervals it.rvt main return:main --unit ticks", "diff it.rvt it.rvt",
         "blame --good it.rvt --bad n.rvt --json",

@@ -24,7 +24,8 @@ from tests.helpers.gdb_mi import GdbMi, MiError
 
 COMMANDS = [
     "info", "start", "stop", "status", "told", "history", "events", "gaps", "check", "find", "log", "calls-of",
-    "functions", "calls", "coverage", "report", "explain", "itc", "stack", "sql", "intervals", "diff", "top", "pgo",
+    "functions", "calls", "coverage", "report", "explain", "itc", "stack", "tasks",
+    "sql", "intervals", "diff", "top", "pgo",
     "who-wrote", "why", "why-row", "values", "note", "notes", "save", "open", "export", "goto", "fork",
     "fork-check", "live", "position",
 ]  # fmt: skip

@@ -1,7 +1,9 @@
 """Runs of the systems of tasks on the simulated hart: a capture of each, and what the kernel's own hooks noted."""
 
+from functools import cache
 from itertools import groupby
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
@@ -12,6 +14,8 @@ from tests.session.board import Board
 from tests.session.questions.explain.corpus import described
 
 SYSTEMS = {"freertos": "FreeRTOS", "zephyr": "Zephyr", "rtthread": "RT-Thread", "linux": "Linux"}
+
+_FOLDER = TemporaryDirectory()
 
 
 class TaskRun(NamedTuple):
@@ -42,6 +46,12 @@ def program(folder: Path, system: str, *options: str, march: str = "rv64imac_zic
     )
 
 
+@cache
+def kept_run(system: str, march: str = "rv64imac_zicsr", *, etrace: bool = False) -> TaskRun:
+    """Run a system from reset; the run is kept as long as the process."""
+    return task_run(Path(_FOLDER.name) / f"{system}-{march}", system, march=march, etrace=etrace)
+
+
 def task_run(
     folder: Path, system: str, *options: str, march: str = "rv64imac_zicsr", instructions: int = 150_000,
     skip: int = 0, size: int = 1 << 18, etrace: bool = False, registers: bool = True,
@@ -49,6 +59,7 @@ def task_run(
     """Run a system. *skip*: so many instructions run before the trace begins; *size*: of the trace buffer; *registers*:
     the capture has those of the begin and the end, and memory.
     """
+    folder.mkdir(exist_ok=True)
     elf = program(folder, system, *options, march=march)
     formats = (TeFormat.E_TRACE if etrace else TeFormat.N_TRACE,)
     machine = build(elf, memory_map=MemoryMap(ram_size=1 << 20, trace_ram_size=size), formats=formats)

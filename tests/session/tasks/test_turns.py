@@ -1,7 +1,5 @@
 """Which task ran where, against what the kernels' own hooks noted."""
 
-from pathlib import Path
-
 import pytest
 
 from rvtrace_gdb.decode.history.history import History
@@ -10,7 +8,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.tasks import tasks_of
 from rvtrace_gdb.session.tasks.turns import RtosTask, TaskTurns
 from tests.helpers.task_systems import Note
-from tests.session.tasks.runs import SYSTEMS, TaskRun, task_run
+from tests.session.tasks.runs import SYSTEMS, TaskRun, kept_run
 
 _SWITCH = 200
 """More instructions than any of the systems runs between its hook and the end of the switch."""
@@ -32,10 +30,8 @@ def is_of(task: RtosTask, note: Note) -> bool:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 @pytest.mark.parametrize(("march", "etrace"), [("rv64imac_zicsr", False), ("rv32imac_zicsr", True)])
-def test_the_turns_from_reset_are_those_of_the_kernels_own_notes(
-    tmp_path: Path, system: str, march: str, etrace: bool
-) -> None:
-    run = task_run(tmp_path, system, march=march, etrace=etrace)
+def test_the_turns_from_reset_are_those_of_the_kernels_own_notes(system: str, march: str, etrace: bool) -> None:
+    run = kept_run(system, march, etrace=etrace)
     found, history = turns_of(run)
     assert (found.system, found.problems, history.gaps) == (SYSTEMS[system], [], 0)
     noted = run.switches(len(history), to_end=False)

@@ -31,7 +31,7 @@ ELSEWHERE = {
 """The commands with a FILE that are not here, and why."""
 _CUT = ("data", "dump")
 """The commands whose rows have numbers, and that cannot page themselves."""
-_ALL_HARTS = ("report", "explain", "stack", "check", "status", "intervals", "sql")
+_ALL_HARTS = ("report", "explain", "stack", "tasks", "check", "status", "intervals", "sql")
 """The commands that show all harts unless one is given; the others show that of the debugger's thread."""
 _TEXTS = (
     ("WHERE", "EXPR"), "BYTE", "COND", "FUNCTION", "KIND", "PROCESS", "THREAD", "T[,T]", "A,B", "PERCENT", "N|all"

@@ -27,7 +27,7 @@ from rvtrace_gdb.session.target.link import MARK
 from rvtrace_gdb.support.errors import silent
 from tests.console.commands.serve.served import capture
 
-CLOSED = {"ADDRESS", "DIR", "FILE", "FILE.html", "FILE.rvt", "HOST:PORT", "OUT", "PATH"}
+CLOSED = {"ADDRESS", "DIR", "FILE", "FILE.html", "FILE.rvt", "HOST:PORT", "NAME|FILE", "OUT", "PATH"}
 """What options may take that clients do not have: all of these name files, hosts, or what is in no capture."""
 
 

@@ -1,0 +1,105 @@
+"""What is known of the tasks of a system at a place of the past of a hart."""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import NamedTuple
+
+from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.past.past import Past
+from rvtrace_gdb.session.questions.moment import PastMoment, UnknownPast
+from rvtrace_gdb.session.tasks.expressions import NotInProgram, TaskExpressions
+from rvtrace_gdb.session.tasks.lists import listed_tasks
+from rvtrace_gdb.session.tasks.task_system import Expressions, TaskSystem
+
+
+class NamedTask(NamedTuple):
+    """What tells a task from others besides its address. None: not known, or there is none."""
+
+    name: str | None
+    id: int | None
+
+
+class ListedTask(NamedTuple):
+    """A task that is in a list of the system.
+
+    state             what the tasks of that list are
+    stack, stack_end  its lowest address, and behind its highest one; None: not known
+    """
+
+    address: int
+    name: str | None
+    id: int | None
+    state: str
+    stack: int | None
+    stack_end: int | None
+
+
+class TaskReader:
+    """Reads the variables of a *system*. *past*: of the hart, None: no values are known."""
+
+    def __init__(self, system: TaskSystem, image: Image, past: Past | None, hart: int) -> None:
+        self.system, self._hart = system, hart
+        self._past = UnknownPast() if past is None else past
+        self._expressions = TaskExpressions(image, system.scope)
+        self._missing: dict[str, str] = {}
+
+    @property
+    def missing_texts(self) -> list[str]:
+        """What the program's debug information lacks."""
+        return list(self._missing.values())
+
+    def moment(self, position: int) -> PastMoment:
+        """Return what is known at a position of the history."""
+        return PastMoment(self._past, position, self._expressions.pc)
+
+    def is_inactive(self, moment: PastMoment) -> bool:
+        """Return whether there are no tasks yet."""
+        return self._number_if_known(self.system.active, moment, {}) == 0
+
+    def current(self, moment: PastMoment) -> int | None:
+        """Return the address of the task that runs, 0: none does; None: it is not known."""
+        return self._number_if_known(self.system.current, moment, {}, "which task runs")
+
+    def name_and_id(self, address: int, moment: PastMoment) -> NamedTask:
+        """Return the name of a task, and its number."""
+        return NamedTask(self._name_of(address, moment), self._field("id", address, moment))
+
+    def is_idle(self, name: str | None) -> bool:
+        """Return whether a name is that of a task which runs when there is nothing to do."""
+        return bool(name and self.system.idle and fnmatchcase(name, self.system.idle))
+
+    def listed(self, moment: PastMoment) -> tuple[Sequence[ListedTask], bool]:
+        """Return the tasks that are in the lists of the system, and whether these are all."""
+        states, complete = listed_tasks(self.system, self._expressions, moment, self._hart)
+        return [self._listed_task(address, state, moment) for address, state in states.items()], complete
+
+    def _listed_task(self, address: int, state: str, moment: PastMoment) -> ListedTask:
+        begin, end = (self._field(key, address, moment) for key in ("stack", "stack_end"))
+        name, number = self.name_and_id(address, moment)
+        return ListedTask(address, name, number, state, begin, end)
+
+    def _name_of(self, address: int, moment: PastMoment) -> str | None:
+        try:
+            return self._expressions.text(self.system.fields["name"], moment, {"task": address, "hart": self._hart})
+        except NotInProgram as error:
+            self._note_missing("the names of tasks", error)
+            return None
+
+    def _field(self, key: str, address: int, moment: PastMoment) -> int | None:
+        return self._number_if_known(self.system.fields.get(key, ()), moment, {"task": address})
+
+    def _number_if_known(
+        self, expressions: Expressions, moment: PastMoment, names: dict[str, int], what: str = ""
+    ) -> int | None:
+        """Return a number. *what*: it is, if the user has to know that the program does not have it."""
+        if not expressions:
+            return None
+        try:
+            return self._expressions.number(expressions, moment, {**names, "hart": self._hart})
+        except NotInProgram as error:
+            if what:
+                self._note_missing(what, error)
+            return None
+
+    def _note_missing(self, what: str, error: NotInProgram) -> None:
+        self._missing[what] = f"{what}, which the debug information of the program does not say ({error})"

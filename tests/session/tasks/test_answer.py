@@ -1,0 +1,78 @@
+"""What `trace tasks` says, against what the kernels' own hooks noted: the shell, and gdb with its machine interface."""
+
+import json
+
+import pytest
+
+from rvtrace_gdb.console.main import main
+from rvtrace_gdb.rows.task_rows import tasks_answer_of
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.tasks.answer import tasks_answer
+from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.task_systems import What
+from tests.session.tasks.runs import SYSTEMS, TaskRun, kept_run
+
+_SAVED_STATES = {"freertos": {"ready", "delayed", "suspended", "deleted", "running", "gone"}}
+_OTHERS = {"alive", "running", "gone"}
+
+
+@pytest.fixture(params=SYSTEMS)
+def run(request: pytest.FixtureRequest) -> tuple[str, TaskRun]:
+    return request.param, kept_run(request.param)
+
+
+def test_tasks_turns_and_states_are_those_of_the_kernels_notes(run: tuple[str, TaskRun]) -> None:
+    system, of = run
+    session = Session()
+    session.open(of.capture, None)
+    found = tasks_answer(session, Context(), switches=True)
+    session.close()
+    noted = of.switches(found.instructions, to_end=True)
+    deleted = {(note.task, note.number) for note in of.notes if note.what is What.DELETED}
+    turns = {(row.address, row.name): 0 for row in found.tasks}
+    for _, note in noted:
+        if (note.task, note.name) in turns:
+            turns[note.task, note.name] += 1
+    rows: dict[tuple[int | None, str], int] = {}
+    for row in found.tasks:
+        rows[row.address, row.name] = rows.get((row.address, row.name), 0) + row.turns
+        assert row.state in _SAVED_STATES.get(system, _OTHERS), row
+        if row.id is not None and (row.address, row.id) in deleted:
+            assert row.state in ("gone", "deleted"), row
+    assert all(abs(rows[task] - count) <= 1 for task, count in turns.items())  # the first and the last one may be cut
+    assert sum(abs(rows[task] - count) for task, count in turns.items()) <= 2
+    ran = sum(row.instructions for row in found.tasks)
+    assert ran + found.outside + found.unknown == found.instructions
+    assert [row.state for row in found.tasks].count("running") == 1
+    assert len(found.switches) == len(noted) or abs(len(found.switches) - len(noted)) <= 2
+    assert tasks_answer_of(json.loads(json.dumps(found))) == found
+
+
+def test_a_part_has_its_own_turns(run: tuple[str, TaskRun]) -> None:
+    session = Session()
+    session.open(run[1].capture, None)
+    whole, part = (tasks_answer(session, Context(), args, switches=True) for args in ("", "80000,99999"))
+    session.close()
+    inside = [row for row in whole.switches if 80_000 <= row.number <= 99_999]
+    assert part.instructions == 20_000 and part.switches == inside
+    assert sum(row.turns for row in part.tasks) in (len(inside), len(inside) + 1)
+
+
+def test_the_shell_and_gdb_print_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    run = kept_run("freertos")
+    assert main(["tasks", str(run.capture), "--quiet"]) == 0
+    printed = capsys.readouterr().out
+    assert main(["tasks", str(run.capture), "--quiet", "--json", "--switches"]) == 0
+    fields = json.loads(capsys.readouterr().out)
+    commands = [SOURCE, f"trace open {run.capture}", "trace tasks", "trace tasks -switches -top 3", "trace tasks -x"]
+    commands += ["set trace rtos linux", "trace tasks ", "set trace rtos off", "trace tasks  "]
+    shown = run_gdb(run.elf, commands)
+    assert shown["trace tasks"] == printed
+    lines = shown["trace tasks -switches -top 3"].splitlines()
+    assert lines[0] == f"FreeRTOS: {len(fields['switches'])} switches in {fields['instructions']} instructions"
+    assert [int(line.split()[0][1:]) for line in lines[2:5]] == [it["number"] for it in fields["switches"][:3]]
+    assert lines[5] == f"... {len(fields['switches']) - 3} more"
+    assert "unknown option -x" in shown["trace tasks -x"]
+    nothing = "no operating system is recognised in this program"
+    assert nothing in shown["trace tasks "] and nothing in shown["trace tasks  "]
