@@ -11,6 +11,7 @@ from rvtrace_gdb.console import commands
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import DescriptionError, UsbDescription
+from rvtrace_gdb.session.queries.known_chip import lines_of_usb
 from rvtrace_gdb.session.target import usb
 from rvtrace_gdb.session.target.usb import HartState, UsbBench
 from rvtrace_gdb.support.errors import RvtraceError
@@ -181,7 +182,14 @@ def _described(request: AdapterRequest) -> UsbDescription | None:
 def _show_harts(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, object], list[str]]:
     described = bench.description()
     found, lines = _states(bench.harts())
-    return {"debug_module": described, **found}, [described, *lines]
+    known = [] if _has_components(request.adapter) else lines_of_usb(bench)
+    return {"debug_module": described, **found, "known": known}, [described, *lines, *known]
+
+
+def _has_components(request: AdapterRequest) -> bool:
+    """Return whether a target description says what the chip has."""
+    named = request.target is not None or os.environ.get("RVTRACE_TARGET")
+    return bool(named and Context(target_file=request.target).description().encoders)
 
 
 def _halt(bench: UsbBench, request: UsbRequest) -> tuple[Mapping[str, object], list[str]]:

@@ -3,7 +3,7 @@
 import base64
 import binascii
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rvtrace_gdb.session.description import dtb
 from rvtrace_gdb.session.description.devicetree import has_trace_components
@@ -11,7 +11,19 @@ from rvtrace_gdb.session.description.dtb import DeviceTreeError, Node
 from rvtrace_gdb.session.description.library.proposal import ChipIdentity, TargetProposal, proposed
 from rvtrace_gdb.support import typed
 
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.target.usb import UsbBench
+
 _NUMBER = typed.number_in(range(1 << 64))
+
+
+def lines_of_usb(bench: "UsbBench") -> list[str]:
+    """Return a line for each shipped target that a chip behind a USB adapter may be. Raises the transport's errors."""
+    idcode, harts = bench.identity()
+    found = proposed(ChipIdentity((idcode,) if idcode else (), tuple(harts)))
+    sure = [proposal for proposal in found if proposal.surely]
+    more = "`rvtrace targets show {0}` has its description; the table [usb] goes in the place of [openocd]"
+    return [f"the chip: {it.text}: {more.format(it.target.name)}" for it in sure or found]
 
 
 def lines(chip: Mapping[str, Any]) -> list[str]:

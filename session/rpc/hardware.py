@@ -138,8 +138,11 @@ def usb_adapter(session: Session, params: Params, progress: Progress) -> JsonMes
 
 
 def usb_harts(session: Session, params: Params, progress: Progress) -> JsonMessage:
+    from rvtrace_gdb.session.queries.known_chip import lines_of_usb  # only here: sessions seldom need it
+
+    described = params.context().description(os.environ).encoders
     with bench(_usb(params)) as it:
-        return {"lines": [it.description(), *hart_lines(it.harts())]}
+        return {"lines": [it.description(), *hart_lines(it.harts()), *([] if described else lines_of_usb(it))]}
 
 
 def usb_halt(session: Session, params: Params, progress: Progress) -> JsonMessage:

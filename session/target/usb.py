@@ -207,6 +207,16 @@ class UsbBench:
         self.link.state(0)  # connects
         return [self._hart_state(hart) for hart in range(len(self.link.targets))]
 
+    def identity(self) -> tuple[int, list[tuple[int, int]]]:
+        """Return the IDCODE, 0 for none, and mvendorid and marchid of each halted hart."""
+        found = []
+        for hart in range(len(self.link.targets)):
+            if self.link.state(hart) == "halted":
+                vendor, arch = self.link.csrs(hart).run([(CSRS["mvendorid"], None), (CSRS["marchid"], None)])
+                if isinstance(vendor, int) and isinstance(arch, int):
+                    found.append((vendor, arch))
+        return self.link.idcode(), found
+
     def halt(self, hart: int | None = None) -> list[HartState]:
         """Halt *hart*, None: all harts. Return the states of all harts afterwards."""
         return self._each(hart, self.link.halt)

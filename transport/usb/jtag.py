@@ -137,7 +137,7 @@ class Chain:
 DmiAccess = tuple[int, int | None]
 """A register of the debug module and the value to write, or None to read it."""
 
-IR_DTMCS, IR_DMI = 0x10, 0x11
+IR_IDCODE, IR_DTMCS, IR_DMI = 0x01, 0x10, 0x11
 DMCONTROL, DMACTIVE = 0x10, 1
 NOP, READ, WRITE = 0, 1, 2
 OK, FAILED, BUSY = 0, 2, 3
@@ -245,6 +245,15 @@ class Dtm:
         self._chain.dr(DMIRESET, 32)
         self._chain.ir(IR_DMI)
         self._chain.flush()
+
+    def idcode(self) -> int:
+        """Return the IDCODE of the TAP (IEEE 1149.1, chapter 12); 0 if it has none: its BYPASS register answers then.
+        """
+        self._chain.ir(IR_IDCODE)
+        self._chain.dr(0, 32, 32)
+        self._chain.ir(IR_DMI)
+        found = self._chain.flush()[0]
+        return found if found & 1 else 0
 
     def _read_dtmcs(self) -> int:
         self._chain.ir(IR_DTMCS)

@@ -201,6 +201,11 @@ class UsbTarget(Closeable):
             words += [f"{module.progbufsize} words of program buffer"]
             return f"{module.name}: {', '.join(words)}"
 
+    def idcode(self) -> int:
+        """Return the IDCODE of the TAP, 0 if it has none."""
+        with self._used() as module:
+            return module.dtm.idcode()
+
     def halted(self) -> bool:
         return self.state() == "halted"
 

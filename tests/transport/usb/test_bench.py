@@ -85,6 +85,28 @@ def test_halt_look_around_and_resume(machine: Machine, says: Says) -> None:
     assert json.loads(says("harts", "--json")[0])["harts"] == [{"hart": 0, "state": "halted", "pc": f"{hart.pc:#x}"}]
 
 
+P550, ESPRESSIF = "hifive-premier-p550", "esp32"
+
+
+@pytest.mark.parametrize(
+    ("idcode", "harts", "said"),
+    [
+        (None, [(0x489, 8 | 1 << 63)], f"(mvendorid 0x489, marchid {8 | 1 << 63:#x}), which rvtrace knows as {P550}"),
+        (0x0000_DC25, [(0x612, 0x8000_0001)], f"(mvendorid 0x612), which rvtrace knows as {ESPRESSIF}"),
+        (0x0001_2C25, [(0, 5)], f"(IDCODE 0x00012c25), which rvtrace knows as {ESPRESSIF}"),
+        (None, [(0, 5)], ""),
+    ],
+)  # fmt: skip
+def test_which_shipped_target_the_chip_is(
+    idcode: int | None, harts: list[tuple[int, int]], said: str, machine: Machine, says: Says
+) -> None:
+    """By its IDCODE and its harts, where no target description says what it has."""
+    machine.set_identity(idcode, harts)
+    lines = says("harts")[2:]
+    assert [line for line in lines if said not in line] == [] and len(lines) == bool(said)
+    assert json.loads(says("harts", "--json")[0])["known"] == lines
+
+
 def test_memory_shown_and_written_to_a_file(machine: Machine, says: Says, tmp_path: Path) -> None:
     memory = machine.bus.read_bytes(BASE, 64)
     shown = "".join(line.partition(": ")[2] for line in says("read", hex(BASE + 1), "33"))
