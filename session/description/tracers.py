@@ -15,7 +15,8 @@ from rvtrace_gdb.session.description.tables import Tables, TomlTable
 
 _TABLE = "[[tracer]]"
 _KEYS = ("name", "base", "hart")
-_HARTS = range(2)
+HARTS = range(2)
+"""Those that a TRACER can trace, one at a time."""
 
 
 def read_tracers(
@@ -37,5 +38,5 @@ def _tracer(tables: Tables, table: TomlTable, number: int) -> TracerDescription:
     where = f'{_TABLE} "{name}"'
     tables.check_keys(table, where, _KEYS)
     base = tables.words(table, where, "base")
-    hart = tables.within(table, where, "hart", _HARTS)
+    hart = tables.within(table, where, "hart", HARTS)
     return TracerDescription(name, BASE if base is None else base, hart or 0)

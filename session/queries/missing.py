@@ -19,6 +19,7 @@ from rvtrace_gdb.session.description.model import (
     RamSinkDescription,
     host_of,
 )
+from rvtrace_gdb.session.description.tracers import HARTS as TRACER_HARTS
 from rvtrace_gdb.session.queries.component_seen import ComponentSeen
 from rvtrace_gdb.session.sources.hardware import Topology
 
@@ -57,7 +58,7 @@ def missing(description: Description, components: Mapping[str, LookedAt], harts:
     if description.encoders and not (description.sinks or description.tmc_sinks):
         others = ", ".join(sink.name for sink in description.all_sinks)
         yield f"no RAM sink is described: trace leaves the chip by {others}, and has to be recorded there by a probe"
-    traced = set(description.harts)
+    traced = {*description.harts, *(TRACER_HARTS if description.tracers else ())}
     for number, name in enumerate(harts):
         if number not in traced:
             yield f"hart {number} ({name}) has no encoder in the description, so it is not traced: `rvtrace init`"

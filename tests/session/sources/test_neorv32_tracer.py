@@ -13,6 +13,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description import file, tables
 from rvtrace_gdb.session.description.model import DescriptionError, TracerDescription
 from rvtrace_gdb.session.errors import BadOption
+from rvtrace_gdb.session.queries.info import info
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.simulated.devices.neorv32_tracer import Neorv32Tracer
 from tests.decode.executed.logs import PROGRAMS
@@ -196,6 +197,12 @@ def test_what_is_not_a_tracer_is_refused(bench: Bench) -> None:
     Path(bench.context.target_file or "").write_text(TEXT.replace("0xfff30000", "0x10000000"))
     with pytest.raises(NoTracer, match="tracer0 at 0x10000000 is not a TRACER of NEORV32: CTRL reads"):
         bench.session.start(bench.context)
+
+
+def test_of_two_harts_either_can_be_traced(bench: Bench) -> None:
+    bench.there.targets = ("riscv.cpu0", "riscv.cpu1")
+    said = info(bench.session, bench.context, connect=bench.there.connect)
+    assert said[1:] == ["tracer0:  TRACER of NEORV32 at 0xfff30000, hart 0", "          1024 entries, off"]
 
 
 def test_options_without_effect_are_named(bench: Bench) -> None:
