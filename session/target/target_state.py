@@ -201,12 +201,15 @@ class SavedTarget:
             self._registers[SavedAt.STOP] = tuple(saved for saved in found if saved.hart in halted)
 
     def end_memory(self, progress: Progress = silent) -> None:
-        """Save also the memory where the trace ends. Nothing may have run since `end`, which is checked."""
+        """Save also the memory where the trace ends. Nothing may have run since `end`, which is checked if there is any
+        to save: the registers of many harts take a while.
+        """
         before = self._registers.get(SavedAt.STOP, ())
         if SavedAt.STOP in self._memory or len(before) < len(self._harts) or not self._reader.all_halted():
             return
-        if self._halted_registers(SavedAt.STOP) == before:
-            self._memory[SavedAt.STOP] = self._read_planned(SavedAt.STOP, self._plan_of_end(before), progress)
+        plan = self._plan_of_end(before)
+        if plan and self._halted_registers(SavedAt.STOP) == before:
+            self._memory[SavedAt.STOP] = self._read_planned(SavedAt.STOP, plan, progress)
 
     def forget_end(self) -> None:
         """Drop what was saved of the end: the trace goes on."""

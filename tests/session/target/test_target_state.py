@@ -77,6 +77,7 @@ class Target:
     def __init__(self, *halted: int, pc: int = 0, readable: tuple[int, bytes] = (RAM, bytes(1 << 20))) -> None:
         self._halted, self.pc, self._readable = set(halted), pc, readable
         self.read: list[tuple[int, int]] = []
+        self.asked: list[int] = []  # the harts whose registers were read
 
     def halted(self, harts: Collection[int]) -> set[int]:
         return self._halted & set(harts)
@@ -85,6 +86,7 @@ class Target:
         return self._halted == {0, 1}
 
     def registers(self, hart: int, at: SavedAt) -> SavedRegisters | None:
+        self.asked.append(hart)
         return SavedRegisters(hart, at, self.pc, {SP: RAM + 0x8_0008})
 
     def memory(self, address: int, size: int, progress: Progress) -> bytes:
@@ -97,6 +99,7 @@ class Target:
 RANGES = (MemoryRange(RAM, 1 << 20, MemoryKind.RAM), MemoryRange(RAM + 0x9_0000, 0x10, MemoryKind.VOLATILE))
 
 
+OWN = (MemoryRange(RAM, 1 << 20, MemoryKind.RAM, (0,)),)
 NOTHING = SaveRequest()
 
 
@@ -198,6 +201,15 @@ def test_what_a_debugger_wrote_at_the_stop_is_taken_back() -> None:
     other.end([0, 1])
     other.end_memory()
     assert (other.registers, other.memory) == ((), ()), "it may have written anything"
+
+
+@pytest.mark.parametrize(("ranges", "asked"), [((), [0, 1]), (RANGES[1:], [0, 1]), (OWN, [0, 1, 0, 1])])
+def test_registers_are_compared_only_where_memory_is_saved(ranges: Sequence[MemoryRange], asked: list[int]) -> None:
+    target = Target(0, 1)
+    it = state(target, ranges=ranges)
+    it.end([0, 1])
+    it.end_memory()
+    assert target.asked == asked
 
 
 def test_little_memory_is_saved_whole_at_the_end() -> None:
