@@ -23,7 +23,8 @@ RAW = HelpPage("raw", "the options for raw trace bytes, which are in no capture"
 ENCODER = HelpPage("encoder", "the options of the encoder: what it sends, and how", "encode")
 HARDWARE = HelpPage("hardware", "the options of the simulated hardware: harts, encoders, records, ports", "sim")
 FORMS = HelpPage("forms", "the forms that --to takes", "export")
-PAGES = (RAW, ENCODER, HARDWARE, FORMS)
+PERF = HelpPage("perf", "the letters of --itrace and the fields of -F", "perf-script")
+PAGES = (RAW, ENCODER, HARDWARE, FORMS, PERF)
 ALL = "all"
 
 

@@ -58,6 +58,7 @@ COMMANDS = (
     Subcommand("lldb-dap", "let editors that use lldb-dap step back in a trace", "lldb_dap"),
     Subcommand("mcp", "let a coding agent ask a trace: a server of the Model Context Protocol", "mcp"),
     Subcommand("export", "write what ran in the form of another program, as a log of Spike", "export"),
+    Subcommand("perf-script", "print what ran as perf script does: events, call chains, branch stacks", "perf_script"),
     Subcommand("pgo", "write what a compiler takes to make the program faster", "pgo"),
     Subcommand("import", "make a capture file from raw trace bytes", "import_trace"),
     Subcommand("targets", "list the boards that rvtrace knows by name, and how far each is proved", "targets"),

@@ -50,6 +50,7 @@ def add_arguments(parser: CommandParser) -> None:
     resolution = inputs.number_from(0, (1 << 63) - 1)
     parser.add_argument("--resolution", type=resolution, metavar="N", help=OPTIONS["resolution"])
     parser.add_argument("--exact", metavar="A,B", help=OPTIONS["exact"])
+    parser.add_argument("--itrace", metavar="OPTIONS", help=OPTIONS["itrace"])
     output.add_arguments(parser, "what was written")
     inputs.add_program_arguments(parser)
     raw.add_arguments(parser)
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
         raise ExportError("--json and -o - would both write to standard output")
     protect_inputs(args.output, [args.capture, *args.elf])
     row = export.named(args.to)
-    options = ExportOptions(args.range, args.time, args.resolution, args.exact)
+    options = ExportOptions(args.range, args.time, args.resolution, args.exact, args.itrace)
     options.check(row)
     request = raw.trace_request(args, args.capture)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:

@@ -183,6 +183,8 @@ EXPORT = Table("trace export NAME FILE", (
     Option("-resolution", ("what is shorter is summed up, in units of the form's", "time axis; 0: nothing is"),
            number="units", least=0),
     Option("-exact", ("sum up nothing at the instructions with these numbers",), text=_NUMBERS, shown="A,B"),
+    Option("-itrace", ("events, as perf's option says them: i1000igl32, b", "and others"),
+           text="letters of perf's --itrace", shown="OPTIONS"),
 ))  # fmt: skip
 
 

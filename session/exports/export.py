@@ -31,18 +31,20 @@ class ExportedTrace:
     exact       the positions at which nothing is summed up, whatever the resolution; default: none
     resolution  what is shorter is summed up, in units of the time axis of the form; 0: nothing is summed up; None: the
                 writer chooses it by the size of the file
+    itrace      what is made of the trace, as perf's option says it (`exports.perf.itrace`); None: the writer's choice
     harts       the traces of all harts that are to be written, of which this is one; a form of one hart has this alone
     """
 
     def __init__(
         self, session: PastSource, selected: SelectedHistory, *, groups: range | None = None, mode: int | None = None,
         part: range | None = None, exact: range | None = None, resolution: int | None = None,
+        itrace: str | None = None,
     ) -> None:  # fmt: skip
         self.session, self.selected = session, selected
         self.groups, self.mode = groups, mode
         self.part = range(len(selected.history)) if part is None else part
         self.exact = range(0) if exact is None else exact
-        self.resolution = resolution
+        self.resolution, self.itrace = resolution, itrace
         self.harts: Sequence[ExportedTrace] = (self,)
 
     @property
@@ -138,6 +140,7 @@ class Export(NamedTuple):
 
 
 _PART = frozenset({"range", "time"})
+_SAMPLED = _PART | {"itrace"}
 _DRAWN = _PART | {"resolution", "exact"}
 
 EXPORTS = (
@@ -150,9 +153,9 @@ EXPORTS = (
     Export("pprof", "a profile for pprof, of the calls (extra `views`)", "profiles.pprof", True, _PART, True),
     Export("report-html", "the report as a page for a browser (extra `views`)", "profiles.report_html", True, _PART),
     Export("callgrind", "a profile for KCachegrind: calls, lines, branches", "profiles.callgrind", True, _PART),
-    Export("perf-script", "`perf script` text with brstack, for llvm-profgen", "profiles.perf_script", True, _PART),
-    Export("perf-data", "perf.data with branch stacks, for perf report and AutoFDO", "profiles.perf_data", True, _PART),
-    Export("perf-stacks", "`perf script` text with call stacks, for FlameGraph", "profiles.perf_stacks", True, _PART),
+    Export("perf-script", "`perf script` text with brstack, for llvm-profgen", "perf.script", True, _PART),
+    Export("perf-data", "perf.data with branch stacks, for perf report and AutoFDO", "perf.data", True, _SAMPLED),
+    Export("perf-stacks", "`perf script` text with call stacks, for FlameGraph", "perf.call_stacks", True, _PART),
     Export("vcd", "waveforms of pc, function, privilege and traps (extra `views`)", "timelines.vcd", True, _PART),
     Export("fst", "the same in GTKWave's compressed form (needs its vcd2fst)", "timelines.fst", True, _PART),
     Export("ctf", "the Common Trace Format, for Trace Compass and Babeltrace", "timelines.ctf", True, _PART),

@@ -21,6 +21,7 @@ OPTIONS = {
     "time": "what ran from one time to another, in ticks of the trace: T[,T]",
     "resolution": "what is shorter is summed up, in units of the form's time axis; 0: nothing is"
     " (default: by the size of the file)",
+    "itrace": "events, as perf's option says them: i1000igl32, b, ... (see `rvtrace perf-script`)",
     "exact": "sum up nothing at the instructions with these numbers: A,B | A,+N | A,-N",
 }
 """The options of exports, and what each says."""
@@ -37,6 +38,7 @@ class ExportOptions(NamedTuple):
     time: str | None = None
     resolution: int | None = None
     exact: str | None = None
+    itrace: str | None = None
 
     def check(self, export: Export) -> None:
         """Raise ExportError for an option that the form does not have, and for two that say the same."""
@@ -105,4 +107,5 @@ def _trace(session: Session, selected: SelectedHistory, options: ExportOptions) 
     elif options.time is not None:
         part = positions_of_times(options.time, selected)
     exact = None if options.exact is None else positions_of_numbers(options.exact, length)
-    return ExportedTrace(session, selected, part=part, exact=exact, resolution=options.resolution)
+    return ExportedTrace(session, selected, part=part, exact=exact, resolution=options.resolution,
+        itrace=options.itrace)

@@ -31,6 +31,7 @@ class RecordType(IntEnum):
     ID_INDEX = 69
     AUXTRACE_INFO = 70
     AUXTRACE = 71
+    AUXTRACE_ERROR = 72
     TIME_CONV = 79
     HEADER_FEATURE = 80
     COMPRESSED = 81
@@ -77,6 +78,7 @@ class AttrFlag(IntFlag):
     MMAP = 1 << 8
     COMM = 1 << 9
     SAMPLE_ID_ALL = 1 << 18
+    EXCLUDE_GUEST = 1 << 20
     MMAP2 = 1 << 23
 
 

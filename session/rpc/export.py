@@ -1,7 +1,7 @@
 """The methods of the session protocol for exports, see `session.exports.export`.
 
     exports {} -> {rows: [[name, help], ...]}
-    export {context, name, path, hart, range, time, resolution, exact} -> {lines}
+    export {context, name, path, hart, range, time, resolution, exact, itrace} -> {lines}
 
 *name*: that of an export; *path*: the file to write, which exists as a whole afterwards, or not at all. *hart*: the
 hart that is written; without it, all harts of a form that has several, else the context's. The others: see
@@ -30,8 +30,9 @@ def export(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """
     path = params.path("path")
     row = session_export.named(params.text("name"))  # before the trace is read out
-    part, time, exact = (params.text(name) if params.given(name) else None for name in ("range", "time", "exact"))
-    options = ExportOptions(part, time, params.optional_number("resolution"), exact)
+    texts = (params.text(name) if params.given(name) else None for name in ("range", "time", "exact", "itrace"))
+    part, time, exact, itrace = texts
+    options = ExportOptions(part, time, params.optional_number("resolution"), exact, itrace)
     context = params.context()
     if params.given("hart"):
         context = replace(context, hart=params.number("hart"))

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from rvtrace_gdb.session.session import Session
 from tests.session.exports.coverage.test_page import Page
 from tests.session.exports.logs.test_rvvi import events
+from tests.session.exports.perf.test_exports import perf_samples, stackcollapse
 from tests.session.exports.profiles.callgrind_file import callgrind_of
 from tests.session.exports.profiles.pprof_file import profile_of
-from tests.session.exports.profiles.test_perf_script import perf_samples, stackcollapse
 from tests.session.exports.profiles.test_profiles import Stacks, folded, pprof, speedscope
 from tests.session.exports.timelines.dumps import Waves
 from tests.session.exports.timelines.test_ctf import babeltrace

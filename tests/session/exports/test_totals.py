@@ -24,7 +24,7 @@ from tests.helpers.cross_compiler import EXAMPLES, compile_program
 from tests.helpers.reference_streams import from_source, in_turn
 from tests.reports.coverage import traced
 from tests.session.exports import exported
-from tests.session.exports.profiles.test_perf_script import following
+from tests.session.exports.perf.test_exports import following
 from tests.session.exports.read_back import ONE_HART, OPTIONS, READERS, ReadBack, lines_of
 from tests.transport.simulated.encoder.traces import HTM, LOW, TIME, compiled, machine_with
 from tests.transport.simulated.encoder.traces import trace as traced_on

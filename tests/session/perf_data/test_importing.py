@@ -16,7 +16,7 @@ from rvtrace_gdb.session.session import Session
 from tests.decode.ntrace.messages import message
 from tests.helpers.reference_streams import from_source
 from tests.reports.coverage import traced
-from tests.session.exports.profiles.test_perf_script import transfers
+from tests.session.exports.perf.test_exports import transfers
 from tests.session.perf_data.recorded import (
     ARCH,
     COLLISION,

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
-from rvtrace_gdb.session.exports.profiles.perf_script import loss_lines
+from rvtrace_gdb.session.exports.perf.branch_stacks import loss_lines
 from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames, StackFrame, call_stacks
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable, rows
