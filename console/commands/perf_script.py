@@ -25,7 +25,7 @@ EXAMPLES = (
     ("perf-script demo.rvt --call-trace", "the calls, indented"),
     ("perf-script demo.rvt --insn-trace 1,100", "instructions"),
     ("perf-script demo.rvt --itrace=b -F +flags", "jumps, calls, returns and traps"),
-    ("perf-script demo.rvt --itrace=i1000il32 -F ip,brstack --show-mmap-events", "for llvm-profgen"),
+    ("perf-script demo.rvt --itrace=i99il32 -F ip,brstack --show-mmap-events", "for llvm-profgen"),
 )
 _TRACES = {
     "insn_trace": ("i1ie", perf_fields.INSN_TRACE, "each instruction with its text"),
@@ -48,7 +48,10 @@ class PerfScriptRequest:
 
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace perf-script`."""
-    parser.usage = "%(prog)s FILE [RANGE] [--itrace=OPTIONS] [-F FIELDS] [--hart N] [--time T[,T]] [options]"
+    parser.usage = (
+        "%(prog)s FILE [RANGE] [--itrace=OPTIONS] [-F FIELDS]\n"
+        "                           [--hart N] [--time T[,T]] [options]"
+    )
     parser.description = (
         "Prints what ran as `perf script` prints a hardware trace: transfers of control, or samples with call chains"
         " and branch stacks, for people, FlameGraph, llvm-profgen and other readers of that text. Several harts are"

@@ -31,7 +31,8 @@ LISTS = (
     ["log", "ON_TRAP", "/a", "$pc"], ["log", "ON_TRAP", "$sp", "--json"],
     ["calls-of", "ON_TRAP"], ["calls-of", "ON_TRAP", "--json"],
     ["sql", "SELECT * FROM calls"], ["sql", "SELECT * FROM instructions", "--json"],
-    ["gaps"], ["gaps", "--json"],
+    ["gaps"], ["gaps", "--json"], ["perf-script", "--itrace=i9igl", "-F", "+brstacksym"],
+    ["perf-script", "--insn-trace"], ["perf-script", "--call-trace"], ["perf-script", "--itrace=b", "-F", "+srcline"],
     ["intervals", "--traps"], ["intervals", "--traps", "--json"], ["intervals", "ON_TRAP", "ON_TRAP"],
 )  # fmt: skip
 NAMING = (
@@ -85,7 +86,7 @@ FILES = (
     "status FILE", "values FILE",
     "who-wrote FILE $a0", "why FILE $a0",
     "log FILE main $a0", "calls-of FILE main", "sql FILE", "note FILE", "pack FILE -o x",
-    "export FILE --to spike -o x", "pgo FILE --to llvm -o x",
+    "export FILE --to spike -o x", "perf-script FILE", "pgo FILE --to llvm -o x",
     "intervals FILE --traps", "diff FILE FILE", "blame --good FILE --bad FILE", "serve FILE --port 0", "mcp FILE",
     "import FILE --ntrace --elf FILE -o x", "encode --elf FILE --pcs FILE", "import-dt FILE -o x",
     "tandem show FILE", "tandem convert FILE --to spike -o x", "tandem verify FILE",

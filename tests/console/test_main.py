@@ -196,6 +196,8 @@ COMMANDS: list[list[object]] = [
     ["tandem", "show", *TANDEM],
     ["tandem", "convert", *TANDEM, "--to", "spike", "-o", "-"],
     ["export", TANDEM[0], "--tandem", *TANDEM[1:], "--to", "spike", "-o", "-"],
+    ["perf-script", *TRACE],
+    ["perf-script", *TRACE, "--insn-trace"],
     ["pgo", *TRACE, "--to", "symbol-order", "-o", "-"],
     ["tandem", "verify", *TANDEM, "--model", "simulated"],
     ["encode", "--elf", T1.with_suffix(".elf"), "--pcs", T1.with_suffix(".pcs.gz"), "--dump", "--limit", 60_000],

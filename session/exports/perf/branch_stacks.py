@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.exports.export import ExportedTrace
 from rvtrace_gdb.session.exports.missing import missing
-from rvtrace_gdb.session.exports.perf.processes import Process, Processes
+from rvtrace_gdb.session.exports.perf.processes import ExportedProcess, ExportedProcesses
 from rvtrace_gdb.session.exports.perf.transfers import Sequel
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import counted, printable
@@ -34,12 +34,25 @@ class BranchStack(NamedTuple):
 
 
 class TextMapping(NamedTuple):
-    """Where an executable segment of a program is in memory, in pages. *offset*: of *begin* in its file."""
+    """Where an executable segment of a program is in memory, and its offset in the file."""
 
-    begin: int
+    address: int
     size: int
     offset: int
     path: str
+
+    def in_pages(self) -> "TextMapping":
+        """Return it as a system maps it: from the beginning of a page on, if there is as much before it in the file."""
+        before = self.address % _PAGE
+        if before > self.offset:
+            return self
+        return TextMapping(self.address - before, self.size + before, self.offset - before, self.path)
+
+    def text(self, process: ExportedProcess) -> str:
+        """Return what perf script shows of it: in whole pages, as llvm-profgen expects it."""
+        begin, offset = self.address & -_PAGE, self.offset & -_PAGE
+        where = f"[0x{begin:x}(0x{self.size + self.address - begin:x}) @ 0x{offset:x} 00:00 0 0]"
+        return f"PERF_RECORD_MMAP2 {process.pid}/{process.pid}: {where}: r-xp {printable(self.path)}"
 
 
 def branch_stacks(trace: ExportedTrace, progress: Progress, most: int) -> Iterator[BranchStack]:
@@ -66,34 +79,35 @@ def branch_stacks(trace: ExportedTrace, progress: Progress, most: int) -> Iterat
         yield BranchStack(sources, targets, last, part.stop - 1)
 
 
-def processes_of(trace: ExportedTrace) -> dict[Process, list[TextMapping]]:
+def processes_of(trace: ExportedTrace) -> dict[ExportedProcess, list[TextMapping]]:
     """Return the processes of a hart, and what each has mapped."""
-    history, processes = trace.history, Processes(trace)
+    history, processes = trace.history, ExportedProcesses(trace)
     at_start = history.context_at(trace.part.start)
     contexts = [at_start, *(it for at, it in history.contexts if at in trace.part)]
-    found: dict[Process, dict[int, Image]] = {}
+    found: dict[ExportedProcess, dict[int, Image]] = {}
     for context in contexts:
         image = trace.program.image_of(context)
-        found.setdefault(processes.of(context), {})[id(image)] = image
+        found.setdefault(processes.process_of(context), {})[id(image)] = image
     return {process: _mappings(images.values()) for process, images in found.items()}
 
 
 def _mappings(images: Iterable[Image]) -> list[TextMapping]:
-    """Return the mappings of all executable segments, the first one of a file first: readers go by that."""
     found: dict[TextMapping, None] = {}
     for image in images:
         for elf, bias in image.layers:
             for segment in (it for it in elf.segments if it.executable):
-                begin = (segment.vaddr + bias) & -_PAGE
-                size = segment.vaddr + bias + len(segment.data) - begin
-                found[TextMapping(begin, size, segment.offset & -_PAGE, elf.path)] = None
+                found[TextMapping(segment.vaddr + bias, len(segment.data), segment.offset, elf.path)] = None
     return list(found)
 
 
-def mapping_text(process: Process, one: TextMapping) -> str:
-    """Return what perf script shows of a mapping."""
-    where = f"[0x{one.begin:x}(0x{one.size:x}) @ 0x{one.offset:x} 00:00 0 0]"
-    return f"PERF_RECORD_MMAP2 {process.pid}/{process.pid}: {where}: r-xp {printable(one.path)}"
+def mapping_texts(trace: ExportedTrace) -> Iterator[tuple[ExportedProcess, str]]:
+    """Yield what perf script shows of the mappings of each process: of the first segment of each file, as llvm-profgen
+    takes the others for a file that was mapped in pieces.
+    """
+    for process, mapped in processes_of(trace).items():
+        first = {it.path: it for it in reversed(mapped)}
+        for one in reversed(first.values()):
+            yield process, one.text(process)
 
 
 def loss_lines(trace: ExportedTrace) -> Iterator[str]:

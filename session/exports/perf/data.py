@@ -17,10 +17,10 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.missing import cause, missing
 from rvtrace_gdb.session.exports.perf.branch_stacks import CUT, branch_stacks, processes_of
-from rvtrace_gdb.session.exports.perf.data_file import USER, Moment, PerfDataEvent, PerfDataFile
-from rvtrace_gdb.session.exports.perf.events import ChainFrame, HartEvents, PerfEvent
+from rvtrace_gdb.session.exports.perf.data_file import USER, PerfDataEvent, PerfDataFile, RecordMoment
+from rvtrace_gdb.session.exports.perf.events import CallChainFrame, HartEvents, PerfEvent
 from rvtrace_gdb.session.exports.perf.itrace import Itrace, PerfEventKind, itrace_of
-from rvtrace_gdb.session.exports.perf.processes import Processes
+from rvtrace_gdb.session.exports.perf.processes import ExportedProcesses
 from rvtrace_gdb.session.perf_data.layout import RecordType, SampleType
 from rvtrace_gdb.support.errors import Progress
 
@@ -67,14 +67,14 @@ class _EventRecords:
 
     def __init__(
         self,
-        made: PerfDataFile,
+        file: PerfDataFile,
         hart: ExportedTrace,
         itrace: Itrace,
         numbers: Mapping[PerfEventKind, int],
         progress: Progress,
     ) -> None:
-        self._made, self._hart, self._itrace, self._numbers, self._progress = made, hart, itrace, numbers, progress
-        self._events, self._processes = HartEvents(hart, itrace, progress), Processes(hart)
+        self._file, self._hart, self._itrace, self._numbers, self._progress = file, hart, itrace, numbers, progress
+        self._events, self._processes = HartEvents(hart, itrace, progress), ExportedProcesses(hart)
 
     def add(self) -> None:
         """Add all of them."""
@@ -82,19 +82,19 @@ class _EventRecords:
         for begin in range(part.start, part.stop, _AT_ONCE):
             self._progress("writing (instructions)", begin - part.start, len(part))
             for stretch in events.stretches(begin, min(begin + _AT_ONCE, part.stop)):
-                self._add(events.events(stretch))
-        self._add(events.errors(part.stop))
+                self._add_events(events.events(stretch))
+        self._add_events(events.errors(part.stop))
 
-    def _add(self, events: Iterator[PerfEvent]) -> None:
+    def _add_events(self, events: Iterator[PerfEvent]) -> None:
         for event in events:
-            process = self._processes.of(self._hart.history.context_at(event.position))
-            moment = Moment(process, self._hart.hart, self._events.axis(event.position))
+            process = self._processes.process_of(self._hart.history.context_at(event.position))
+            moment = RecordMoment(process, self._hart.hart, self._events.axis(event.position))
             if event.missing is not None:
-                self._made.add_error(moment, event.ip, cause(event.missing.event))
+                self._file.add_error(moment, event.ip, cause(event.missing.event))
             else:
-                self._made.add(RecordType.SAMPLE, self._sample(event, moment), USER)
+                self._file.add(RecordType.SAMPLE, self._sample(event, moment), USER)
 
-    def _sample(self, event: PerfEvent, at: Moment) -> bytes:
+    def _sample(self, event: PerfEvent, at: RecordMoment) -> bytes:
         pid = at.process.pid
         found = struct.pack("<2Q2IQ", self._numbers[event.kind], event.ip, pid, pid, at.time)
         if event.transfer is not None:
@@ -111,7 +111,7 @@ class _EventRecords:
         return found
 
 
-def _named_address(image: Image, frame: ChainFrame) -> int:
+def _named_address(image: Image, frame: CallChainFrame) -> int:
     """Return the address of a frame, or where perf would find another function there, one in the function's code."""
     return frame.address if image.function(frame.address) == image.function(frame.inside) else frame.inside
 
@@ -130,14 +130,14 @@ def _write_branch_stacks(trace: ExportedTrace, file: BinaryIO, progress: Progres
     return Written(None, {CUT: cut})
 
 
-def _add_branch_stacks(made: PerfDataFile, hart: ExportedTrace, progress: Progress) -> int:
+def _add_branch_stacks(file: PerfDataFile, hart: ExportedTrace, progress: Progress) -> int:
     """Add the samples of a hart, and return how many are cut."""
-    axis, processes, begin, cut = HistoryAxis(hart.history), Processes(hart), hart.part.start, 0
+    axis, processes, begin, cut = HistoryAxis(hart.history), ExportedProcesses(hart), hart.part.start, 0
     for stack in branch_stacks(hart, progress, MOST):
-        pid = processes.of(hart.history.context_at(stack.position)).pid
+        pid = processes.process_of(hart.history.context_at(stack.position)).pid
         body = struct.pack("<2Q2IQ2I", 1, stack.last, pid, pid, axis(stack.position), hart.hart, 0)
         counts = struct.pack("<2Q", stack.position - begin, len(stack.sources))
-        made.add(RecordType.SAMPLE, body + counts + _branch_entries(stack.sources, stack.targets), USER)
+        file.add(RecordType.SAMPLE, body + counts + _branch_entries(stack.sources, stack.targets), USER)
         begin, cut = stack.position, cut + stack.is_cut
     return cut
 
@@ -150,12 +150,12 @@ def _branch_entries(sources: "array[int]", targets: "array[int]") -> bytes:
     return words.tobytes()
 
 
-def _add_processes(made: PerfDataFile, hart: ExportedTrace) -> None:
+def _add_processes(file: PerfDataFile, hart: ExportedTrace) -> None:
     beginning = _beginning(hart)
     for process, mapped in processes_of(hart).items():
-        made.add_process(beginning._replace(process=process), mapped)
+        file.add_process(beginning._replace(process=process), mapped)
 
 
-def _beginning(hart: ExportedTrace) -> Moment:
-    first = Processes(hart).of(hart.history.context_at(hart.part.start))
-    return Moment(first, hart.hart, HistoryAxis(hart.history)(0))
+def _beginning(hart: ExportedTrace) -> RecordMoment:
+    first = ExportedProcesses(hart).process_of(hart.history.context_at(hart.part.start))
+    return RecordMoment(first, hart.hart, HistoryAxis(hart.history)(0))

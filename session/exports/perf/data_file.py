@@ -11,7 +11,7 @@ from tempfile import TemporaryFile
 from typing import BinaryIO, NamedTuple
 
 from rvtrace_gdb.session.exports.perf.branch_stacks import TextMapping
-from rvtrace_gdb.session.exports.perf.processes import Process
+from rvtrace_gdb.session.exports.perf.processes import ExportedProcess
 from rvtrace_gdb.session.perf_data.layout import AttrFlag, HeaderFeature, RecordType, SampleType
 from rvtrace_gdb.support.closeable import Closeable
 
@@ -45,10 +45,10 @@ class PerfDataEvent(NamedTuple):
         return (start + struct.pack("<2I3Q", 0, 0, 0, 0, branches)).ljust(_ATTR_BYTES, b"\0")
 
 
-class Moment(NamedTuple):
+class RecordMoment(NamedTuple):
     """When and where something happened."""
 
-    process: Process
+    process: ExportedProcess
     hart: int
     time: int
 
@@ -75,20 +75,20 @@ class PerfDataFile(Closeable):
         """Add a record. Raises OSError: no room for the temporary file."""
         self._size += self._records.write(struct.pack("<IHH", kind, misc, 8 + len(body)) + body)
 
-    def add_process(self, at: Moment, mapped: Sequence[TextMapping]) -> None:
+    def add_process(self, at: RecordMoment, mapped: Sequence[TextMapping]) -> None:
         """Add a process and its mappings."""
         pid = at.process.pid
         self.add(RecordType.COMM, struct.pack("<2I", pid, pid) + _padded_name(at.process.comm) + at.sample_id())
-        for one in mapped:
-            place = struct.pack("<2I3Q", pid, pid, one.begin, one.size, one.offset)
+        for one in (it.in_pages() for it in mapped):
+            place = struct.pack("<2I3Q", pid, pid, one.address, one.size, one.offset)
             identity = struct.pack("<2I2Q2I", 0, 0, 0, 0, _READ_EXECUTE, _PRIVATE)
             self.add(RecordType.MMAP2, place + identity + _padded_name(one.path) + at.sample_id(), USER)
 
-    def add_lost(self, at: Moment, times: int) -> None:
+    def add_lost(self, at: RecordMoment, times: int) -> None:
         """Add that something was lost so many times."""
         self.add(RecordType.LOST, struct.pack("<2Q", 1, times) + at.sample_id())
 
-    def add_error(self, at: Moment, ip: int, message: str) -> None:
+    def add_error(self, at: RecordMoment, ip: int, message: str) -> None:
         """Add a place where the trace is not complete."""
         pid, text = at.process.pid, message.encode("ascii", "replace")[: _MESSAGE_BYTES - 1]
         where = struct.pack("<6I2Q", _INSTRUCTION_TRACE, 0, at.hart, pid, pid, _WITH_TIME, ip, at.time)
@@ -118,15 +118,15 @@ class PerfDataFile(Closeable):
     def _features(self) -> dict[HeaderFeature, bytes]:
         described = struct.pack("<2I", len(self._events), _ATTR_BYTES)
         for number, event in enumerate(self._events, 1):
-            described += event.attr() + struct.pack("<I", 1) + _text(event.name) + struct.pack("<Q", number)
+            described += event.attr() + struct.pack("<I", 1) + _padded_text(event.name) + struct.pack("<Q", number)
         return {
-            HeaderFeature.OSRELEASE: _text("unknown"),
-            HeaderFeature.ARCH: _text(f"riscv{self._xlen}"),
+            HeaderFeature.OSRELEASE: _padded_text("unknown"),
+            HeaderFeature.ARCH: _padded_text(f"riscv{self._xlen}"),
             HeaderFeature.EVENT_DESC: described,
         }
 
 
-def _text(value: str) -> bytes:
+def _padded_text(value: str) -> bytes:
     content = value.encode().ljust(64, b"\0")
     return struct.pack("<I", len(content)) + content
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator
 from rvtrace_gdb.decode.history.hart_order import HartOrder, HistoryRun
 from rvtrace_gdb.session.exports.export import ExportedTrace
 from rvtrace_gdb.session.exports.missing import cause
-from rvtrace_gdb.session.exports.perf.branch_stacks import mapping_text, processes_of
+from rvtrace_gdb.session.exports.perf.address_texts import CodeAddressTexts
+from rvtrace_gdb.session.exports.perf.branch_stacks import mapping_texts
 from rvtrace_gdb.session.exports.perf.call_depths import CallDepths
-from rvtrace_gdb.session.exports.perf.event_places import PlaceText
 from rvtrace_gdb.session.exports.perf.events import EventStretch, HartEvents, PerfEvent
 from rvtrace_gdb.session.exports.perf.itrace import Itrace, PerfEventKind
-from rvtrace_gdb.session.exports.perf.processes import Process, Processes
+from rvtrace_gdb.session.exports.perf.processes import ExportedProcess, ExportedProcesses
 from rvtrace_gdb.session.exports.perf.transfers import Transfer, TransferKind
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import RowPiece, printable
@@ -81,24 +81,22 @@ class _HartText:
         self, trace: ExportedTrace, itrace: Itrace, fields: frozenset[str], source: Disassemblers, progress: Progress
     ) -> None:
         self._events, self._fields, self._itrace = HartEvents(trace, itrace, progress), fields, itrace
-        self._trace, self._source, self._progress, self._processes = trace, source, progress, Processes(trace)
-        self._places: dict[int, PlaceText] = {}
+        self._trace, self._source, self._progress, self._processes = trace, source, progress, ExportedProcesses(trace)
+        self._places: dict[int, CodeAddressTexts] = {}
         self._depths = CallDepths(trace.calls(progress)) if "callindent" in fields and itrace.transfers else None
         self._name_width = max((len(kind.value) for kind in itrace.event_kinds), default=0)
         self._spacing = 0
         self._lines_of: Callable[[EventStretch], Iterable[str]] = self._lines
         if itrace == Itrace(instructions=True, errors=itrace.errors):
             self._lines_of = self._listing
-        elif not itrace.sampled and self._depths is None and not trace.history.code_varies:
+        elif not itrace.has_samples and self._depths is None and not trace.history.code_varies:
             self._lines_of = self._transfer_lines
         self._transfer_ends: dict[int, dict[Transfer, str]] = {}
 
     def mapping_lines(self) -> Iterator[str]:
         """Yield the lines of the mappings of the hart's processes."""
-        for process, mapped in processes_of(self._trace).items():
-            head = self._head(process)
-            for one in mapped:
-                yield f"{head}{self._time(0)}{mapping_text(process, one)}\n"
+        for process, text in mapping_texts(self._trace):
+            yield f"{self._line_head(process)}{self._time_text(0)}{text}\n"
 
     def pieces(self, run: HistoryRun) -> Iterator[RowPiece]:
         """Yield the lines of what happened at some positions, in pieces."""
@@ -113,21 +111,21 @@ class _HartText:
 
     def rest(self) -> Iterator[str]:
         """Yield the lines behind the last instruction."""
-        yield from map(self._error, self._events.errors(self._trace.part.stop))
+        yield from map(self._error_line, self._events.errors(self._trace.part.stop))
 
     def _lines(self, stretch: EventStretch) -> Iterator[str]:
         places = self._place_text(stretch)
-        places.learn(stretch.pcs)
+        places.disassemble(stretch.pcs)
         head, timed = self._stretch_head(stretch)
         for event in self._events.events(stretch):
             if event.kind is PerfEventKind.ERROR:
-                yield self._error(event)
+                yield self._error_line(event)
                 continue
             start = f"{head}{timed(event.position)}{self._event_name(event.kind, event.period)}"
             what = (
-                self._sample(event, places)
+                self._sample_end(event, places)
                 if event.transfer is None
-                else self._transfer(event.position, event.transfer, places)
+                else self._transfer_end(event.position, event.transfer, places)
             )
             yield f"{start}{what}\n"
 
@@ -146,7 +144,7 @@ class _HartText:
         else:
             start = f"{head}{timed(begin)}{name}"
             found = [f"{start}{body}\n" for body in bodies]
-        return [*map(self._error, self._events.errors(begin)), *found]
+        return [*map(self._error_line, self._events.errors(begin)), *found]
 
     def _transfer_lines(self, stretch: EventStretch) -> list[str]:
         """Return the lines of a stretch of which transfers alone are events, with the same end for equal ones."""
@@ -155,34 +153,34 @@ class _HartText:
         head, timed = self._stretch_head(stretch)
         name, found = (
             self._event_name(PerfEventKind.BRANCHES, 1),
-            list(map(self._error, self._events.errors(stretch.begin))),
+            list(map(self._error_line, self._events.errors(stretch.begin))),
         )
         for offset, transfer in self._events.wanted_transfers(stretch):
             end = ends.get(transfer)
             if end is None:
-                end = ends[transfer] = self._transfer(stretch.begin + offset, transfer, places)
+                end = ends[transfer] = self._transfer_end(stretch.begin + offset, transfer, places)
             found.append(f"{head}{timed(stretch.begin + offset)}{name}{end}\n")
         return found
 
-    def _place_text(self, stretch: EventStretch) -> PlaceText:
+    def _place_text(self, stretch: EventStretch) -> CodeAddressTexts:
         image = self._events.image(stretch.context)
         found = self._places.get(id(image))
         if found is None:
             disassembler = self._source.disassembler_of(stretch.context)
-            found = self._places[id(image)] = PlaceText(image, self._fields, disassembler, self._progress)
+            found = self._places[id(image)] = CodeAddressTexts(image, self._fields, disassembler, self._progress)
         return found
 
     def _stretch_head(self, stretch: EventStretch) -> tuple[str, Callable[[int], str]]:
         """Return the beginning of lines, and what says the time at a position."""
-        head = self._head(self._processes.of(stretch.context))
+        head = self._line_head(self._processes.process_of(stretch.context))
         if "time" not in self._fields:
             return head, lambda position: ""
         if self._events.axis.timed:
-            time = self._time(self._events.axis(stretch.begin))
+            time = self._time_text(self._events.axis(stretch.begin))
             return head, lambda position: time
-        return head, self._time
+        return head, self._time_text
 
-    def _head(self, process: Process) -> str:
+    def _line_head(self, process: ExportedProcess) -> str:
         """Return the fields before the time."""
         chosen = self._fields
         narrow = "ip" in chosen and self._itrace.chain
@@ -193,14 +191,14 @@ class _HartText:
             found += f"{process.pid:5d} "
         return found + (f"[{self._trace.hart:03d}] " if "cpu" in chosen else "")
 
-    def _time(self, time: int) -> str:
+    def _time_text(self, time: int) -> str:
         return f"{time // _SECOND:5d}.{time % _SECOND:09d}: " if "time" in self._fields else ""
 
     def _event_name(self, kind: PerfEventKind, period: int) -> str:
         name = f"{period:10d} " if "period" in self._fields else ""
         return f"{name}{kind.value:>{self._name_width}}: " if "event" in self._fields else name
 
-    def _sample(self, event: PerfEvent, places: PlaceText) -> str:
+    def _sample_end(self, event: PerfEvent, places: CodeAddressTexts) -> str:
         found = ""
         if "flags" in self._fields:
             found = f"  {'':<21} "
@@ -208,11 +206,11 @@ class _HartText:
             found += "\n" + "".join(f"\t{places.place(it.address, it.inside)}\n" for it in event.chain)
         elif "ip" in self._fields:
             found += f" {places.place(event.ip)}"
-            found += places.line(event.ip)
+            found += places.source_line(event.ip)
         found += self._branch_stack(event.last_branches, places)
-        return found + places.instruction(event.ip, self._code_at(event.position))
+        return found + places.code_fields(event.ip, self._code_at(event.position))
 
-    def _transfer(self, position: int, transfer: Transfer, places: PlaceText) -> str:
+    def _transfer_end(self, position: int, transfer: Transfer, places: CodeAddressTexts) -> str:
         source, target, kind = transfer
         found = f"  {kind.text:<21} " if "flags" in self._fields else ""
         if self._depths is not None:
@@ -221,14 +219,14 @@ class _HartText:
             found += f" {places.place(source)}"
         if "addr" in self._fields:
             found += f" => {places.place(target)}"
-        found += places.line(source)
-        return found + (places.instruction(source, self._code_at(position)) if source else "")
+        found += places.source_line(source)
+        return found + (places.code_fields(source, self._code_at(position)) if source else "")
 
     def _code_at(self, position: int) -> bytes | None:
         """Return the bytes of an instruction that need not be the program's, else None."""
         return self._trace.history.code(position, position + 1).get(position)
 
-    def _call_indent(self, position: int, transfer: Transfer, places: PlaceText) -> str:
+    def _call_indent(self, position: int, transfer: Transfer, places: CodeAddressTexts) -> str:
         assert self._depths is not None
         kind, behind = transfer.kind, position + (transfer.kind is not TransferKind.TRACE_BEGIN)
         name, depth = "", 0
@@ -244,18 +242,20 @@ class _HartText:
             self._spacing = -(-(length + 4) // _COLUMNS) * _COLUMNS
         return f"{text:<{self._spacing}}"
 
-    def _branch_stack(self, branches: tuple[Transfer, ...], places: PlaceText) -> str:
+    def _branch_stack(self, branches: tuple[Transfer, ...], places: CodeAddressTexts) -> str:
         if "brstack" in self._fields:
             return "".join(f" 0x{it.source:x}/0x{it.target:x}/P/-/-/0/{it.kind.branch_name} " for it in branches)
         if "brstacksym" in self._fields:
-            found = ((places.named(it.source), places.named(it.target), it.kind.branch_name) for it in branches)
+            found = (
+                (places.symbol_text(it.source), places.symbol_text(it.target), it.kind.branch_name) for it in branches
+            )
             return "".join(f" {source}/{target}/P/-/-/0/{name} " for source, target, name in found)
         return ""
 
-    def _error(self, event: PerfEvent) -> str:
+    def _error_line(self, event: PerfEvent) -> str:
         assert event.missing is not None
         context = self._trace.history.context_at(event.position)
-        pid, time = self._processes.of(context).pid, self._events.axis(event.position)
+        pid, time = self._processes.process_of(context).pid, self._events.axis(event.position)
         where = f"cpu {self._trace.hart} pid {pid} tid {pid} ip 0x{event.ip:x}"
         what = printable(f"{cause(event.missing.event)}; trace byte 0x{event.missing.event.offset:x}")
         when = f"{time // _SECOND}.{time % _SECOND:09d}"

@@ -38,7 +38,7 @@ class NoTimes(RvtraceError):
         )
 
 
-class ChainFrame(NamedTuple):
+class CallChainFrame(NamedTuple):
     """A frame of a call chain: where the function goes on, and an address in the code that is under way there, which
     names it: a call that does not return may be the last instruction of its function.
     """
@@ -62,7 +62,7 @@ class PerfEvent(NamedTuple):
     ip: int
     period: int = 1
     transfer: Transfer | None = None
-    chain: tuple[ChainFrame, ...] = ()
+    chain: tuple[CallChainFrame, ...] = ()
     last_branches: tuple[Transfer, ...] = ()
     missing: MissingPart | None = None
 
@@ -96,7 +96,7 @@ class HartEvents:
 
     def __init__(self, trace: ExportedTrace, itrace: Itrace, progress: Progress) -> None:
         self.trace, self.axis, self._itrace = trace, HistoryAxis(trace.history), itrace
-        if itrace.by_time and itrace.sampled and not self.axis.timed:
+        if itrace.by_time and itrace.has_samples and not self.axis.timed:
             raise NoTimes(trace.hart)
         self._frames = call_frames(trace.session, trace.selected, progress) if itrace.chain else None
         self._branches = deque[Transfer](maxlen=itrace.last_branches)
@@ -114,9 +114,11 @@ class HartEvents:
         for first in range(begin, end, _AT_ONCE):
             stop = min(first + _AT_ONCE, end)
             pcs = list(history.window(first, min(stop + 1, last)).pcs(first, min(stop + 1, last)))
-            gaps = _between(history.gap_positions, first, stop)
-            contexts = _between(self._contexts, first, stop)
-            cuts = sorted({first, stop, *_between(times, first, stop), *contexts, *gaps, *(at + 1 for at in gaps)})
+            gaps = _positions_between(history.gap_positions, first, stop)
+            contexts = _positions_between(self._contexts, first, stop)
+            cuts = sorted(
+                {first, stop, *_positions_between(times, first, stop), *contexts, *gaps, *(at + 1 for at in gaps)}
+            )
             for start, cut in pairwise(cuts):
                 if pcs[start - first] != GAP:
                     following = pcs[cut - first] if cut - first < len(pcs) else None
@@ -131,7 +133,7 @@ class HartEvents:
     def events(self, stretch: EventStretch) -> Iterator[PerfEvent]:
         """Yield the events of a stretch, in order."""
         yield from self.errors(stretch.begin)
-        samples = self._samples(stretch) if self._itrace.sampled else []
+        samples = self._samples(stretch) if self._itrace.has_samples else []
         transfers = self.transfers(stretch) if self._itrace.last_branches else self.wanted_transfers(stretch)
         items: list[tuple[int, int, Transfer | _DueSample]] = [(at, 1, due) for at, due in samples]
         items += [(at, 2 if it.source else 0, it) for at, it in transfers]
@@ -206,15 +208,15 @@ class HartEvents:
         return [(len(stretch.pcs) - 1, _DueSample(kind, counts[kind])) for kind in wanted]
 
     def _sample(self, due: "_DueSample", position: int, pc: int) -> PerfEvent:
-        chain = () if self._frames is None else self._chain(position, pc)
-        return PerfEvent(due.kind, position, pc, due.period, None, chain, tuple(self._branches))
+        callers = () if self._frames is None else self._chain(position, pc)
+        return PerfEvent(due.kind, position, pc, due.period, None, callers, tuple(self._branches))
 
-    def _chain(self, position: int, pc: int) -> tuple[ChainFrame, ...]:
+    def _chain(self, position: int, pc: int) -> tuple[CallChainFrame, ...]:
         assert self._frames is not None
         callers = islice(self._frames.frames(position, 1), self._itrace.chain - 1)
         known = (it for it in callers if it.pc != UNKNOWN)
-        called = (ChainFrame(it.pc, it.pc - (it.kind is StackOperationKind.CALL)) for it in known)
-        return ChainFrame(pc, pc), *called
+        called = (CallChainFrame(it.pc, it.pc - (it.kind is StackOperationKind.CALL)) for it in known)
+        return CallChainFrame(pc, pc), *called
 
     def _code_of(self, context: ProgramContext) -> tuple[Sequel, KnownTransfers]:
         image = self.image(context)
@@ -224,6 +226,6 @@ class HartEvents:
         return found
 
 
-def _between(positions: Sequence[int], first: int, stop: int) -> Sequence[int]:
+def _positions_between(positions: Sequence[int], first: int, stop: int) -> Sequence[int]:
     """Return those of rising *positions* that are from *first* to *stop* - 1."""
     return positions[bisect_left(positions, first) : bisect_left(positions, stop)]

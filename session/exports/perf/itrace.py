@@ -85,7 +85,7 @@ class Itrace:
         return self.others or (self.calls and kind.calls) or (self.returns and kind.returns)
 
     @property
-    def sampled(self) -> bool:
+    def has_samples(self) -> bool:
         """Whether there are samples."""
         return self.instructions or self.ticks
 
@@ -97,42 +97,42 @@ class Itrace:
 
 def itrace_of(text: str) -> Itrace:
     """Return what OPTIONS say. Raises BadItrace."""
-    found, at = Itrace(), 0
+    itrace, at = Itrace(), 0
     while at < len(text):
         piece = _PIECE.match(text, at)
         if piece is None:
             raise BadItrace(text, f"{text[at:]}: give letters of {', '.join(LETTERS)}, as in i1000igl32")
-        found = _with_piece(found, piece, text)
+        itrace = _with_piece(itrace, piece, text)
         at = piece.end()
-    if not (found.sampled or found.transfers or found.errors):
+    if not (itrace.has_samples or itrace.transfers or itrace.errors):
         raise BadItrace(text, "no event: give at least one of i, y, b, c, r, e")
-    if (found.chain or found.last_branches) and not found.sampled:
+    if (itrace.chain or itrace.last_branches) and not itrace.has_samples:
         raise BadItrace(text, "g and l belong to samples: give i or y, too")
-    if found.ticks and not found.by_time:
+    if itrace.ticks and not itrace.by_time:
         raise BadItrace(text, "y: give the ticks from one sample to the next, as in y100t")
-    return found
+    return itrace
 
 
-def _with_piece(found: Itrace, piece: "re.Match[str]", text: str) -> Itrace:
-    """Return *found* with one letter more. Raises BadItrace."""
+def _with_piece(itrace: Itrace, piece: "re.Match[str]", text: str) -> Itrace:
+    """Return *itrace* with one letter more. Raises BadItrace."""
     if piece["event"]:
         kinds = {"b": ("calls", "returns", "others"), "c": ("calls",), "r": ("returns",), "e": ("errors",)}
-        return replace(found, **dict.fromkeys(kinds[piece["event"]], True))
+        return replace(itrace, **dict.fromkeys(kinds[piece["event"]], True))
     if piece["sized"]:
         is_chain = piece["sized"] == "g"
         size = int(piece["size"] or (_CHAIN if is_chain else _LAST_BRANCHES)) if len(piece["size"]) < 9 else 0
         if not 1 <= size <= _MOST:
             raise BadItrace(text, f"{piece[0]}: give 1 to {_MOST}")
-        return replace(found, chain=size) if is_chain else replace(found, last_branches=size)
-    found = replace(found, instructions=True) if piece["sample"] == "i" else replace(found, ticks=True)
-    return found if not piece["period"] else _with_period(found, piece, text)
+        return replace(itrace, chain=size) if is_chain else replace(itrace, last_branches=size)
+    itrace = replace(itrace, instructions=True) if piece["sample"] == "i" else replace(itrace, ticks=True)
+    return itrace if not piece["period"] else _with_period(itrace, piece, text)
 
 
-def _with_period(found: Itrace, piece: "re.Match[str]", text: str) -> Itrace:
+def _with_period(itrace: Itrace, piece: "re.Match[str]", text: str) -> Itrace:
     period, unit = int(piece["period"][:20]), piece["unit"] or "ns"
     if unit.endswith("s") and period:
         of_time = "a trace has ticks, not seconds" if piece["unit"] else f"{period} of what"
         raise BadItrace(text, f"{piece[0]}: {of_time}: give instructions, {period}i, or ticks, {period}t")
     if period >> 63:
         raise BadItrace(text, f"{piece[0]}: too large")
-    return replace(found, period=max(period, 1), by_time=unit == "t")
+    return replace(itrace, period=max(period, 1), by_time=unit == "t")

@@ -80,6 +80,9 @@ _COMMANDS = {
         "log it.bin main a+1 --if 1 --ntrace --elf n.elf --json",
         "check it.bin --ntrace --elf n.elf", "gaps it.bin --ntrace --elf n.elf --check --json",
         "diff it.bin it.bin --ntrace --elf n.elf", "diff it.bin it.bin 1,2 --ntrace --elf n.elf --json",
+        "perf-script it.bin --itrace=i9igl4 -F +brstack,srcline --ntrace --elf n.elf",
+        "perf-script it.bin 1,99 --call-ret-trace --ntrace --elf n.elf",
+        "perf-script it.bin --itrace=be -F ip,addr,insn --show-mmap-events --ntrace --elf n.elf",
         "intervals it.bin --calls main --ntrace --elf n.elf", "intervals it.bin --traps 7 --ntrace --elf n.elf --json",
     ),
     "etrace": (

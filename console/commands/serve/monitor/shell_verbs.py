@@ -34,7 +34,8 @@ _CUT = ("data", "dump")
 _ALL_HARTS = ("report", "explain", "stack", "tasks", "check", "status", "intervals", "sql")
 """The commands that show all harts unless one is given; the others show that of the debugger's thread."""
 _TEXTS = (
-    ("WHERE", "EXPR"), "BYTE", "COND", "FUNCTION", "KIND", "PROCESS", "THREAD", "T[,T]", "A,B", "PERCENT", "N|all"
+    ("WHERE", "EXPR"), "BYTE", "COND", "FUNCTION", "KIND", "PROCESS", "THREAD", "T[,T]", "A,B", "PERCENT", "N|all",
+    "OPTIONS", "FIELDS",
 )  # fmt: skip
 """What options may take besides numbers and words of a list: no file, and no address of a network."""
 _CLOSED = ("to", "jobs", "color", "quiet", "follow", "baud", "help", "values")

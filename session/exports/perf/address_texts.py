@@ -14,7 +14,7 @@ UNKNOWN = "[unknown]"
 _CODE_FIELDS = frozenset({"insn", "insnlen", "disasm"})
 
 
-class PlaceText:
+class CodeAddressTexts:
     """The texts of the addresses of one program. Each is made once."""
 
     def __init__(self, image: Image, fields: frozenset[str], disassembler: Disassembler, progress: Progress) -> None:
@@ -30,7 +30,7 @@ class PlaceText:
         """
         new = set(pcs) - self._bodies.keys()
         if new:
-            self.learn(new)
+            self.disassemble(new)
             for pc in new:
                 self._bodies[pc] = self.body(pc)
         if not code or not self._has_code:
@@ -39,10 +39,10 @@ class PlaceText:
 
     def body(self, pc: int, code: bytes | None = None) -> str:
         """Return what the line of an instruction ends with. *code*: its bytes, if they need not be the program's."""
-        found = f" {self.place(pc)}{self.line(pc)}" if "ip" in self._fields else self.line(pc)
-        return found + self.instruction(pc, code)
+        found = f" {self.place(pc)}{self.source_line(pc)}" if "ip" in self._fields else self.source_line(pc)
+        return found + self.code_fields(pc, code)
 
-    def learn(self, addresses: Iterable[int]) -> None:
+    def disassemble(self, addresses: Iterable[int]) -> None:
         """Have instructions disassembled together, if their text is asked for."""
         if "disasm" in self._fields:
             self._disassembler.texts(addresses, self._progress)
@@ -60,12 +60,12 @@ class PlaceText:
         symbol = self._image.symbol(address)
         return f"{address:16x}" if symbol is None else printable(symbol[0])
 
-    def named(self, address: int) -> str:
+    def symbol_text(self, address: int) -> str:
         """Return symbol and offset of an address."""
         symbol = self._image.symbol(address)
         return UNKNOWN if symbol is None else f"{printable(symbol[0])}+0x{symbol[1]:x}"
 
-    def line(self, address: int) -> str:
+    def source_line(self, address: int) -> str:
         """Return the source line of an address, on a line of its own; "" if that is not asked for."""
         if "srcline" not in self._fields or not address:
             return ""
@@ -76,7 +76,7 @@ class PlaceText:
             return ""
         return f"\n  {printable(PurePath(row.path).name)}:{row.line}"
 
-    def instruction(self, pc: int, code: bytes | None = None) -> str:
+    def code_fields(self, pc: int, code: bytes | None = None) -> str:
         """Return the fields about the instruction at an address. *code*: its bytes, if they need not be the
         program's.
         """
