@@ -2,7 +2,7 @@
 
 import re
 import subprocess
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -77,13 +77,14 @@ def test_perf_report_counts_instructions_by_functions(program: TracedProgram) ->
 def test_perf_report_knows_callers(program: TracedProgram) -> None:
     """What is in a function and in all that it called."""
     words = "report", "--stdio", "--children", "-g", "none", "-s", "symbol"
-    report, found = perf(*words, data=program.perf_data("i1ig64")), Counter[str]()
+    report, found = perf(*words, data=program.perf_data("i9ig64")), defaultdict[str, float](float)
     for share, name in re.findall(r"^ +([\d.]+)% +[\d.]+%  \[\.\] (\S+)", report, re.MULTILINE):
         found[name] += float(share)
     total = Counter[str]()
-    for at in range(len(program.pcs)):
+    sampled = range(8, len(program.pcs), 9)
+    for at in sampled:
         total.update({name_of(program.elf, pc - (depth > 0)) for depth, pc in enumerate(program.chain_at(at))})
-    assert found == {name: pytest.approx(100 * times / len(program.pcs), abs=0.006) for name, times in total.items()}
+    assert found == {name: pytest.approx(100 * times / len(sampled), abs=0.016) for name, times in total.items()}
 
 
 def test_perf_annotate_shows_where_samples_are(program: TracedProgram) -> None:
