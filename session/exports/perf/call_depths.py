@@ -12,15 +12,15 @@ class CallDepths:
         self._runs: Iterator[FunctionRun] = calls.functions(1, len(calls))
         self._run, self._left = next(self._runs, None), 0
 
-    def at(self, position: int) -> int:
+    def level_at(self, position: int) -> int:
         """Return the level of the function that runs at a position."""
         self._go_to(position)
         return 0 if self._run is None else self._run.level
 
-    def before(self, position: int) -> int:
+    def level_before(self, position: int) -> int:
         """Return the level of the function that ran before the one at a position; its own if it did not begin there."""
         self._go_to(position)
-        return self._left if self._run is not None and self._run.begin == position else self.at(position)
+        return self._left if self._run is not None and self._run.begin == position else self.level_at(position)
 
     def _go_to(self, position: int) -> None:
         while self._run is not None and self._run.end <= position:

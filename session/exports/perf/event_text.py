@@ -114,7 +114,7 @@ class _HartText:
         yield from map(self._error_line, self._events.errors(self._trace.part.stop))
 
     def _lines(self, stretch: EventStretch) -> Iterator[str]:
-        places = self._place_text(stretch)
+        places = self._address_texts(stretch)
         places.disassemble(stretch.pcs)
         head, timed = self._stretch_head(stretch)
         for event in self._events.events(stretch):
@@ -131,7 +131,7 @@ class _HartText:
 
     def _listing(self, stretch: EventStretch) -> list[str]:
         """Return the lines of a stretch of which each instruction is an event."""
-        places = self._place_text(stretch)
+        places = self._address_texts(stretch)
         head, timed = self._stretch_head(stretch)
         name = self._event_name(PerfEventKind.INSTRUCTIONS, 1)
         bodies = places.bodies(stretch.pcs, self._trace.history.code(stretch.begin, stretch.end), stretch.begin)
@@ -148,7 +148,7 @@ class _HartText:
 
     def _transfer_lines(self, stretch: EventStretch) -> list[str]:
         """Return the lines of a stretch of which transfers alone are events, with the same end for equal ones."""
-        places = self._place_text(stretch)
+        places = self._address_texts(stretch)
         ends = self._transfer_ends.setdefault(id(places), {})
         head, timed = self._stretch_head(stretch)
         name, found = (
@@ -162,7 +162,7 @@ class _HartText:
             found.append(f"{head}{timed(stretch.begin + offset)}{name}{end}\n")
         return found
 
-    def _place_text(self, stretch: EventStretch) -> CodeAddressTexts:
+    def _address_texts(self, stretch: EventStretch) -> CodeAddressTexts:
         image = self._events.image(stretch.context)
         found = self._places.get(id(image))
         if found is None:
@@ -231,11 +231,11 @@ class _HartText:
         kind, behind = transfer.kind, position + (transfer.kind is not TransferKind.TRACE_BEGIN)
         name, depth = "", 0
         if kind is TransferKind.TRACE_END:
-            name, depth = places.name(transfer.source), self._depths.at(position)
+            name, depth = places.name(transfer.source), self._depths.level_at(position)
         elif kind.calls or kind is TransferKind.TRACE_BEGIN:
-            name, depth = places.name(transfer.target), self._depths.at(behind)
+            name, depth = places.name(transfer.target), self._depths.level_at(behind)
         elif kind.returns:
-            name, depth = places.name(transfer.source), self._depths.before(behind)
+            name, depth = places.name(transfer.source), self._depths.level_before(behind)
         text = f"{'':{_INDENT * max(depth, 0)}}{name}" if name else ""
         length = len(text)
         if length > self._spacing or (length and length < self._spacing - _STAYS):
