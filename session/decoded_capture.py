@@ -4,7 +4,7 @@ The module also finds what is wrong with a decoded history: where it contradicts
 decoded, and why it is empty.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -41,6 +41,11 @@ if TYPE_CHECKING:
     from rvtrace_gdb.session.formats.divisible import DivisibleTrace
     from rvtrace_gdb.session.formats.framed_sinks import FramedSinks
     from rvtrace_gdb.session.formats.trace_index import TraceIndex
+
+
+_ROUNDS = 8  # each finds what the gaps of the one before have hidden
+_PAGES = 64
+"""Pages that are read at once: more take seconds with a slow adapter."""
 
 
 def mismatch(history: History, image: Image) -> str | None:
@@ -97,7 +102,13 @@ def contradictions(history: History, image: Image, who: str = "", *, misread: bo
     program.
     """
     problems = (None if misread else mismatch(history, image), losses(history), *doubts(history))
-    return [warning(f"{who}{problem}") for problem in problems if problem is not None]
+    lines: list[str] = [warning(f"{who}{problem}") for problem in problems if problem is not None]
+    if misread or problems[0] is None:
+        return lines
+    from rvtrace_gdb.session.patched_code import advice  # few traces contradict their program
+
+    more = advice(history, image)
+    return lines if more is None else [*lines, more]
 
 
 def same_rows(before: History, after: History) -> bool:
@@ -253,8 +264,9 @@ class DecodedCapture:
         if not self._is_program(elf, others):
             assert elf is not None
             self._program = LoadedProgram(
-                elf, target=self._target, code=capture.code, images=capture.images, others=others, elfs=capture.elfs
-            )
+                elf, target=self._target, code=capture.code, images=capture.images, others=others, elfs=capture.elfs,
+                patched=capture.patched,
+            )  # fmt: skip
         image, before, sinks = self._program.image(), self.decoded, self._sinks(progress)
         if before is not None and before.image is image and before.sinks == sinks:
             self.use_progress(progress)
@@ -404,7 +416,8 @@ class DecodedCapture:
         """Return the histories, and the program they were decoded with.
 
         Code that was read from the target may have been written after that (an overlay, a loader): where it contradicts
-        the trace, the code that is in memory now is also tried.
+        the trace, the code that is in memory now is also tried; and so is what memory has in the place of the ELF's
+        code, which a kernel changes.
         """
         begun, encoders = self._begun, self.capture.encoders
         if begun is None or begun.image is not image or begun.encoders != encoders:
@@ -412,17 +425,26 @@ class DecodedCapture:
         else:
             begun.decoding.grow(sinks)
         found = begun.decoding.result(progress)
-        contradicted = any(mismatch(history, image) for history in found.histories.values())
-        if self._target is None or not image.code or not contradicted:
-            return image, found
-        fresh = self._program.reread()
-        decoding = self._decoding(sinks, fresh)
-        again = decoding.result(progress)
-        if _missing(again) >= _missing(found):
-            return image, found
-        self._program.use(fresh)
-        self._begun = _BegunDecoding(encoders, fresh, decoding)
-        return fresh, again
+        for _ in range(_ROUNDS if self._target is not None else 0):
+            contradicted = [it for it in found.histories.values() if mismatch(it, image)]
+            if not contradicted or not (self._is_patched(contradicted, image) or image.code):
+                break
+            fresh = self._program.reread()
+            decoding = self._decoding(sinks, fresh)
+            again = decoding.result(progress)
+            if _missing(again) >= _missing(found):
+                break
+            self._program.use(fresh)
+            self._begun = _BegunDecoding(encoders, fresh, decoding)
+            image, found = fresh, again
+        return image, found
+
+    def _is_patched(self, contradicted: Iterable[History], image: Image) -> bool:
+        """Return whether the target has other code than the ELF in pages that may be why a trace contradicts it."""
+        from rvtrace_gdb.session.patched_code import PAGE, suspects  # few traces contradict their program
+
+        pages = [page for history in contradicted for page in suspects(history, image)]
+        return self._program.compare(pages[:_PAGES], PAGE)
 
     def _decoding(self, sinks: tuple[Captured, ...], image: Image) -> SinkDecoding:
         program = self._program.in_contexts(image)

@@ -96,7 +96,8 @@ def _placed_at(path: str, address: int, offset: int, state: tuple[int, ...]) -> 
 class LoadedProgram:
     """An ELF and the code that is not in it: from a capture (*code*), or read from the *target*.
 
-    *path*: FILE, or FILE@OFFSET, see `placement`; "": there is no ELF, only code of *xlen*. *others*: more of them, in
+    *path*: FILE, or FILE@OFFSET, see `placement`; "": there is no ELF, only code of *xlen*. *patched*: what memory had
+    in the place of the ELF's code, as far as it was other code. *others*: more of them, in
     memory beside it. *images*: programs that exist in some contexts only. *elfs*: files whose code is in *code*, for
     their symbols.
     """
@@ -111,7 +112,10 @@ class LoadedProgram:
         xlen: int = 64,
         others: Iterable[str] = (),
         elfs: Iterable[PlacedElf] = (),
+        patched: Iterable[tuple[int, bytes]] = (),
     ) -> None:
+        self._patched = list(patched)
+        self._compared: set[int] = set()
         self.name, self.others, self._elfs = path, tuple(others), tuple(elfs)
         self.path, self._bias = placement(path)
         self._target, self._code, self._images, self._xlen = target, tuple(code), tuple(images), xlen
@@ -135,6 +139,21 @@ class LoadedProgram:
     def reread(self) -> Image:
         """Return the program with the target's current code besides the ELF. `use` makes it the program's."""
         return self._load_image()
+
+    def compare(self, pages: Iterable[int], size: int) -> bool:
+        """Compare pages of *size* bytes with those in the target's memory, which count from now on, and return whether
+        any has other code. `reread` returns the program with them.
+        """
+        if self._image is None:
+            return False
+        fresh = [page for page in pages if page not in self._compared]
+        self._compared.update(fresh)
+        before = len(self._patched)
+        for page in fresh:
+            data = self._read_code(page, size)
+            if data is not None and self._image.differs(page, data):
+                self._patched.append((page, data))
+        return len(self._patched) > before
 
     def use(self, image: Image) -> None:
         """Use *image* for the program from now on."""
@@ -173,6 +192,8 @@ class LoadedProgram:
             _add_symbols(image, placed)
         for address, data in self._code:
             image.add_code(address, data)
+        for address, data in self._patched:
+            image.replace_code(address, data)
         if self._target is None:
             image.added_from = KEPT
         return image
@@ -257,7 +278,7 @@ GIVE_IT = "give the ELF (in gdb: `file app.elf`, in the shell: --elf app.elf)"
 def new_capture(target: str, image: Image) -> Capture:
     """Return the capture of a trace that begins, with everything that does not change later."""
     created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return Capture(created, tool(), target, image.xlen, identity_of(image), (), (), ())
+    return Capture(created, tool(), target, image.xlen, identity_of(image) if image.path else None, (), (), ())
 
 
 def program_of(elf: str | None, target: CodeOnTarget | None = None, others: Iterable[str] = ()) -> LoadedProgram:

@@ -121,10 +121,11 @@ class TraceRecording:
         """Put everything that was read out so far into the capture."""
         source, state = self.source, self.source.state
         code = tuple(reading.decoded.image.code) if reading.decoded else ()
+        patched = tuple(reading.decoded.image.patched) if reading.decoded else ()
         saved: Mapping[str, Any] = {} if state is None else {name: getattr(state, name) for name in _SAVED}
         reading.capture = replace(
             reading.capture, encoders=source.encoders, sinks=source.sinks, records=source.records,
-            tandem=source.tandem, branches=source.branches, code=code,
+            tandem=source.tandem, branches=source.branches, code=code, patched=patched,
             notes=tuple(source.notes), written=self._written(debugger), **saved,
         )  # fmt: skip
         reading.traps = source.traps

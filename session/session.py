@@ -462,7 +462,10 @@ class Session:
         """
         self.check_idle()
         path = session_program.elf_of(capture, name) if elf is None else elf
-        program = LoadedProgram(path, code=capture.code, images=capture.images, xlen=capture.xlen, elfs=capture.elfs)
+        program = LoadedProgram(
+            path, code=capture.code, images=capture.images, xlen=capture.xlen, elfs=capture.elfs,
+            patched=capture.patched,
+        )  # fmt: skip
         image = program.image()
         if image.xlen != capture.xlen:
             raise WrongXlen(program.path, image.xlen, name, capture.xlen)

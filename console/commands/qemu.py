@@ -6,10 +6,12 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.output import OutputOptions
 from rvtrace_gdb.console.progress import ProgressLine
+from rvtrace_gdb.decode.program.elf import machine
 from rvtrace_gdb.session.sources.qemu.run import DEFAULT_BYTES, QemuRun, run_qemu
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable
@@ -71,9 +73,10 @@ def _keep_arguments(parser: argparse.ArgumentParser, words: Sequence[str]) -> No
 
 def run(args: argparse.Namespace) -> int:
     """Run QEMU to its end; returns its status. Raises QemuError, QemuUsage, BadElf, CaptureError, DescriptionError."""
-    elf = args.elf or _kernel(args.arguments or ())
-    if args.output is not None and elf is None:
+    kernel = _kernel(args.arguments or ())
+    if args.output is not None and args.elf is None and kernel is None:
         raise QemuUsage("-o needs --elf (the program whose instructions are encoded), because no -kernel names it")
+    elf = args.elf if args.elf is not None or _is_plain(kernel) else kernel
     if not args.arguments:
         raise QemuUsage("give QEMU's arguments after --, as in `rvtrace qemu -- -M virt -kernel app.elf -S -s`")
 
@@ -106,6 +109,11 @@ def _kernel(arguments: Sequence[str]) -> str | None:
     """Return the file that QEMU's -kernel names; the last one counts, as for QEMU."""
     named = [value for word, value in pairwise(arguments) if word in ("-kernel", "--kernel")]
     return named[-1] if named else None
+
+
+def _is_plain(file: str | None) -> bool:
+    """Return whether a file is there and is no ELF file: an Image of Linux, whose code the recorder has."""
+    return file is not None and Path(file).is_file() and machine(file) is None
 
 
 def _shows_progress(request: QemuRun, shown: OutputOptions) -> bool:

@@ -8,20 +8,22 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.decode.program.image import Image, read_elf
-from rvtrace_gdb.decode.program.linux import MappedFiles, Mapping, add_kernel_pages, process_image, read_maps
+from rvtrace_gdb.decode.program.linux import KernelCopies, MappedFiles, Mapping, process_image, read_maps
 from rvtrace_gdb.session.capture.model import Capture, CapturedImage
-from rvtrace_gdb.session.formats.raw_import import captured_image
+from rvtrace_gdb.session.formats.raw_import import captured_image, files_beside
 from rvtrace_gdb.session.program import placed_name, placement
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.inputs import open_input
 
 _PIECE = 1 << 16
+_LIBRARY = 1 << 16
+"""What begins below this address was linked for any address."""
 _NO_TRACES = {
     b"PK\x03\x04": "is a capture (a ZIP file), not raw bytes: it is read without --ntrace, --etrace, --tandem,"
     " --settings, and needs no `rvtrace import`",
@@ -133,7 +135,22 @@ def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = Tr
     group.add_argument(
         "--sysroot", metavar="DIR", help="the target's root file system, for the other files in the maps",
     )  # fmt: skip
-    group.add_argument("--kernel-pages", metavar="DIR", help="pages of the kernel, in files kmem.0xADDRESS")
+    memory = group_of(
+        parser, RAW, "code in memory", "What memory had comes before what the ELF has: kernels change their own code."
+    )
+    memory.add_argument(
+        "--memory", action="append", default=[], metavar="FILE@ADDRESS",
+        help="the content of memory at this address, such as a page of the kernel or firmware (may be repeated)",
+    )  # fmt: skip
+    memory.add_argument(
+        "--kernel-pages", metavar="PATH",
+        help="memory of the kernel and its modules: the folder of `perf record --kcore`, a copy of /proc/kcore, or a"
+        " folder with pages in files kmem.0xADDRESS",
+    )  # fmt: skip
+    memory.add_argument(
+        "--symbols", action="append", default=[], metavar="FILE[@OFFSET]",
+        help="names of the kernel and its modules: a copy of /proc/kallsyms, or System.map (may be repeated)",
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -146,13 +163,18 @@ class Programs:
     maps: tuple[str, ...] = ()
     vdso: str | None = None
     sysroot: str | None = None
-    kernel_pages: str | None = None
+    kernel: KernelCopies = field(default_factory=KernelCopies)
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> "Programs":
-        """Return the programs of a command that may have no other option for them than --elf."""
-        maps, others = getattr(args, "maps", ()), ("vdso", "sysroot", "kernel_pages")
-        return cls(tuple(args.elf), tuple(maps), *(getattr(args, name, None) for name in others))
+        """Return the programs of a command that may have no other option for them than --elf. Raises `ProgramError`."""
+        maps, vdso, sysroot = (getattr(args, name, None) for name in ("maps", "vdso", "sysroot"))
+        kernel = KernelCopies(
+            getattr(args, "kernel_pages", None),
+            tuple(map(_dump, getattr(args, "memory", ()))),
+            tuple((os.path.abspath(path), bias) for path, bias in map(placement, getattr(args, "symbols", ()))),
+        )
+        return cls(tuple(args.elf), tuple(maps or ()), vdso, sysroot, kernel)
 
     def only(self) -> str | None:
         """Return the program to decode a capture with, None for the capture's own. Raises `RawError`."""
@@ -178,11 +200,10 @@ class Programs:
         given: dict[str, str | Path] = {PurePath(elf).name: elf for elf in mapped}
         if self.vdso is not None:
             given["[vdso]"] = os.path.abspath(self.vdso)
-        base, others = [elf for elf in elves if elf not in mapped], []
-        if not self.maps:
-            base, others = base[:1], base[1:]
+        base = [elf for elf in elves if elf not in mapped]
         image = self._base(base, mapped, xlen)
-        add_others(image, others)
+        add_others(image, base[1:])
+        self.kernel.add_to(image)
         files = MappedFiles(given, self.sysroot)
         images = tuple(
             captured_image(process_image(mappings, files, image.xlen), name, scontext=scontext)
@@ -191,17 +212,28 @@ class Programs:
         return image, images
 
     def _base(self, elves: Sequence[str], mapped: Sequence[str], xlen: int | None) -> Image:
-        if len(elves) > 1:
-            raise ProgramError(f"--elf {elves[1]}: no --maps names it, and there is a program already ({elves[0]})")
         if elves:
             image = Image.from_elf(*placement(elves[0]))
-        elif self.maps or self.kernel_pages:
+        elif self.maps or self.kernel:
             image = Image(xlen or (read_elf(mapped[0]).xlen if mapped else 64))
         else:
             raise ProgramError("which program ran? Give its ELF (--elf FILE)")
-        if self.kernel_pages is not None:
-            add_kernel_pages(image, self.kernel_pages)
+        for elf in elves[1:] if self.maps else ():
+            if placement(elf)[1] == 0 and min((it.vaddr for it in read_elf(elf).segments), default=0) < _LIBRARY:
+                raise ProgramError(
+                    f"--elf {elf}: no --maps names it, and there is a program already ({elves[0]}); of firmware that"
+                    f" was in memory beside it say where (--elf {PurePath(elf).name}@OFFSET)"
+                )
         return image
+
+    def added_to(self, capture: Capture) -> Capture:
+        """Return a capture with the memory of a kernel, and the names in it. Raises BadMemory, BadElf."""
+        if not self.kernel:
+            return capture
+        memory = Image(capture.xlen)
+        self.kernel.add_to(memory)
+        patched = (*capture.patched, *memory.code)
+        return replace(capture, patched=patched, elfs=(*capture.elfs, *files_beside(memory)))
 
 
 def elf_name(text: str) -> str:
@@ -221,6 +253,14 @@ def add_others(image: Image, elves: Sequence[str]) -> None:
             if part.executable:
                 image.add_code(part.vaddr + bias, part.data, elf.path)
         image.add_elf(elf, bias, loaded=False)
+
+
+def _dump(text: str) -> tuple[str, int]:
+    """Return (file, address) of a --memory. Raises `ProgramError`."""
+    path, address = placement(text)
+    if path == text:
+        raise ProgramError(f"--memory {text}: where was it? Give FILE@ADDRESS")
+    return os.path.abspath(path), address
 
 
 def _maps(text: str) -> tuple[int | None, str, list[Mapping]]:

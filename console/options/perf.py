@@ -63,5 +63,5 @@ class PerfTrace:
             raise RawError(f"{title(file)}: cannot be read: {error.strerror}") from None
         elves = tuple(os.path.abspath(elf) for elf in programs.elves)
         vdso = None if programs.vdso is None else os.path.abspath(programs.vdso)
-        found = PerfPrograms(elves, vdso, programs.sysroot, programs.kernel_pages)
+        found = PerfPrograms(elves, vdso, programs.sysroot, programs.kernel)
         return ImportedCapture(import_perf_data(recording, found, options_of(recording.xlen), self.pid), [])

@@ -275,7 +275,7 @@ _ONLY_NTRACE = (
 _FRAMED = ("frames", "atb_id")
 _ONLY_TACIT = ("tacit_predictor",)
 _EITHER = (
-    "src_bits", "src", *(it.ntrace for it in NTRACE if it.etrace), "maps", "vdso", "sysroot", "kernel_pages",
+    "src_bits", "src", *(it.ntrace for it in NTRACE if it.etrace), "maps", "vdso", "sysroot",
 )  # fmt: skip
 
 

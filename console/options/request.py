@@ -275,7 +275,7 @@ class RequestedTrace:
             return OPEN_TRACES[self.file].session.capture()
         if self.raw is not None:
             return self.of_program().capture(file_bytes(self.file), None)
-        return self._core_dump() or load(self.file)
+        return self._core_dump() or self.programs.added_to(load(self.file))
 
     def imported(self, progress: Progress = silent) -> ImportedCapture:
         """Read the trace, and return it with what is to be said of a log, or of perf.data. Raises as `capture`,
@@ -310,7 +310,7 @@ class RequestedTrace:
         if dump is not None:
             capture, elf = dump, None
         else:
-            capture = load(self.file) if self.raw is None else self.capture()
+            capture = self.programs.added_to(load(self.file)) if self.raw is None else self.capture()
             elf = self.programs.only() if self.raw is None else self.elf_of_settings()
         return LoadedTrace(capture, self.name, elf, self.stop_at_error)
 

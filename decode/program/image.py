@@ -8,7 +8,7 @@ Different contexts of a hart may run different programs (`Program`): see `contex
 
 import copy
 from bisect import bisect_right, insort
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import NamedTuple, Protocol
 
@@ -40,11 +40,18 @@ class CodeMissing(RvtraceError):
 
 
 def read_elf(path: str | Path) -> Elf:
-    """Return the program in an ELF file. Raises BadElf if it cannot be read or is not a RISC-V ELF."""
+    """Return the program in an ELF file, or the symbols of a Linux kernel's list (`kernel_symbols`). Raises BadElf if
+    it cannot be read or is not a RISC-V ELF.
+    """
     try:
         content = read_input(path)
     except (OSError, ValueError) as error:
         raise BadElf(str(path), f"cannot be read: {open_problem(error)}") from error
+    if content[:1].isalnum():
+        from rvtrace_gdb.decode.program import kernel_symbols  # few programs have lists
+
+        if kernel_symbols.is_list(content):
+            return kernel_symbols.parse(str(path), content)
     # Not before there is a file to read: pyelftools takes a tenth of a start to load.
     from rvtrace_gdb.decode.program import elf_file
 
@@ -102,6 +109,8 @@ class Image:
         self.jvt: int | None = None
         self.code: list[tuple[int, bytes]] = []
         """The arguments of each `add_code`, in order: the code that is not in an ELF file."""
+        self.patched: list[tuple[int, bytes]] = []
+        """What `replace_code` put in the place of other code."""
         self.elves: list[tuple[Elf, int]] = []
         """The files of `add_elf`, and their biases (load address minus address in the file)."""
         self.absent: list[Absent] = []
@@ -157,7 +166,7 @@ class Image:
         """
         if elf.xlen != self.xlen:
             raise BadElf(elf.path, f"is {elf.xlen}-bit code, and the rest of the program is {self.xlen}-bit")
-        if not self.path:
+        if not self.path and elf.segments:
             self.path, self.build_id, self.sha256, self.loaded = elf.path, elf.build_id, elf.sha256, elf.loaded
             self.entry, self.bias = self._masked_address(elf.entry + bias), bias & (1 << 64) - 1
         self.elves.append((elf, bias))
@@ -180,6 +189,35 @@ class Image:
         self.code.append((addr, bytes(data)))
         self._add_region(addr, bytes(data), origin)
         self._instructions.clear()
+
+    def replace_code(self, addr: int, data: bytes, origin: str = "") -> int:
+        """Put what memory had at *addr* in the place of other code, which a program that changes itself has in its file
+        (Linux: alternatives, static keys), and add what was not known. Return how many halfwords are others.
+
+        *origin*: as for `add_code`. Only what differs is replaced, so that all else remains the file's.
+        """
+        data, end = bytes(data), addr + len(data)
+        regions = [part for part in self._regions if part.start < end and addr < part.start + len(part.data)]
+        replaced = 0
+        for part in regions:
+            start, stop = max(addr, part.start), min(end, part.start + len(part.data))
+            now, before = data[start - addr : stop - addr], part.data[start - part.start : stop - part.start]
+            for first, last in _differing(now, before, start & 1):
+                replaced += (last - first + 1) // 2
+                self._replace_region(start + first, now[first:last], origin)
+                self.patched.append((start + first, now[first:last]))
+        for start, stop in _holes(addr, end, regions):
+            self.add_code(start, data[start - addr : stop - addr], origin)
+        self._instructions.clear()
+        return replaced
+
+    def differs(self, addr: int, data: bytes) -> bool:
+        """Return whether memory with this content at *addr* has other code than is known there."""
+        for part in self._regions:
+            start, end = max(addr, part.start), min(addr + len(data), part.start + len(part.data))
+            if start < end and part.data[start - part.start : end - part.start] != data[start - addr : end - addr]:
+                return True
+        return False
 
     def add_absent(self, addr: int, size: int, what: str) -> None:
         """Note that *size* bytes at *addr* should be there and were not supplied, for the error of a reader that needs
@@ -262,11 +300,11 @@ class Image:
         region = self._region(addr)
         if region is None:
             return None if self._base is None else self._base.file_at(addr)
-        of_file = [(elf, bias) for elf, bias in self.elves if elf.path == region.origin]
+        of_file = [it for it in self.elves if it[0].path == region.origin] or self.elves  # or replaced: any that has it
         for elf, bias in of_file:
             if any(0 <= addr - bias - part.vaddr < len(part.data) for part in elf.segments):
                 return elf, bias
-        return of_file[0] if of_file else None
+        return of_file[0] if of_file is not self.elves and of_file else None
 
     def knows(self, addr: int) -> bool:
         """Return whether there is code at *addr*, without a request to the target."""
@@ -434,8 +472,49 @@ class Image:
         if data:
             insort(self._regions, _FileRegion(addr, data, origin))
 
+    def _replace_region(self, addr: int, data: bytes, origin: str) -> None:
+        """Put these bytes in the place of those of one region."""
+        i = bisect_right(self._regions, addr, key=lambda region: region.start) - 1
+        start, old, of_file = self._regions[i]
+        end = addr + len(data)
+        parts = [
+            _FileRegion(start, old[: addr - start], of_file), _FileRegion(addr, data, origin),
+            _FileRegion(end, old[end - start :], of_file),
+        ]  # fmt: skip
+        self._regions[i : i + 1] = [part for part in parts if part.data]
+
     def _masked_address(self, value: int) -> int:
         return value & (1 << self.xlen) - 1
+
+
+def _differing(now: bytes, before: bytes, odd: int) -> Iterator[tuple[int, int]]:
+    """Yield begin and end of each stretch of halfwords in which two contents of the same memory differ. *odd*: 1 if it
+    begins between two halfwords.
+    """
+    begin = None
+    for page in range(-odd, len(now), _CHUNK):
+        if now[max(page, 0) : page + _CHUNK] == before[max(page, 0) : page + _CHUNK]:
+            halfwords = range(page, page + 1)  # nothing differs: the first one says so
+        else:
+            halfwords = range(page, min(page + _CHUNK, len(now)), 2)
+        for at in halfwords:
+            if now[max(at, 0) : at + 2] != before[max(at, 0) : at + 2]:
+                begin = max(at, 0) if begin is None else begin
+            elif begin is not None:
+                yield begin, at
+                begin = None
+    if begin is not None:
+        yield begin, len(now)
+
+
+def _holes(addr: int, end: int, regions: Iterable[_FileRegion]) -> Iterator[tuple[int, int]]:
+    """Yield the parts of a range that no region has; regions are in rising order."""
+    for part in regions:
+        if addr < part.start:
+            yield addr, part.start
+        addr = max(addr, part.start + len(part.data))
+    if addr < end:
+        yield addr, end
 
 
 class Program(Protocol):

@@ -14,6 +14,7 @@ from rvtrace_gdb.decode.program.elf import EM_RISCV, BadElf, Elf, machine
 from rvtrace_gdb.decode.program.image import Image, read_elf
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.inputs import read_input
+from rvtrace_gdb.support.text import open_problem
 
 
 class BadMaps(RvtraceError):
@@ -171,7 +172,55 @@ def add_memory(image: Image, path: str | Path, addr: int, offset: int = 0, size:
     image.add_code(addr, content[offset : None if size is None else offset + size], str(path))
 
 
-def add_kernel_pages(image: Image, folder: str | Path) -> None:
+@dataclass(frozen=True)
+class KernelCopies:
+    """What a user copied of the memory of a kernel that ran, and the names in it.
+
+    pages    see `add_kernel_pages`; None: there are none
+    dumps    files with the content of memory, each with its address
+    symbols  copies of /proc/kallsyms or System.map, each with how far above its addresses the kernel was
+    """
+
+    pages: str | None = None
+    dumps: tuple[tuple[str, int], ...] = ()
+    symbols: tuple[tuple[str, int], ...] = ()
+
+    def __bool__(self) -> bool:
+        return self.pages is not None or bool(self.dumps or self.symbols)
+
+    def add_to(self, image: Image) -> None:
+        """Put the memory in the place of what programs' files have. Raises BadMemory, BadElf."""
+        if self.pages is not None:
+            add_kernel_pages(image, self.pages)
+        for path, address in self.dumps:
+            replace_memory(image, path, address)
+        for path, bias in self.symbols:
+            image.add_elf(read_elf(path), bias, loaded=False)
+
+
+def replace_memory(image: Image, path: str | Path, addr: int) -> None:
+    """Put the content of a file, a dump of memory at *addr*, in the place of what a program's file has there: a kernel
+    changes its own code. Raises BadMemory if the file cannot be read.
+    """
+    try:
+        image.replace_code(addr, read_input(path), str(path))
+    except (OSError, ValueError) as error:
+        raise BadMemory(str(path), f"cannot be read: {open_problem(error)}") from error
+
+
+def add_kernel_pages(image: Image, source: str | Path) -> None:
+    """Put the memory of a kernel in the place of what its file has: a copy of /proc/kcore, the folder of `perf record
+    --kcore` (kcore_dir, or the folder above it), or a folder with pages. Raises BadMemory, BadElf.
+    """
+    for kcore in (Path(source, "kcore"), Path(source, "kcore_dir", "kcore"), Path(source)):
+        if kcore.is_file():
+            for segment in read_elf(kcore).segments:
+                image.replace_code(segment.vaddr, segment.data, str(kcore))
+            return
+    _add_pages(image, source)
+
+
+def _add_pages(image: Image, folder: str | Path) -> None:
     """Add the memory in the files kmem.0xADDRESS of *folder*: a page each.
 
     A file may be some bytes longer than a page, with the rest of an instruction that crosses the page's end. The tool
@@ -187,10 +236,11 @@ def add_kernel_pages(image: Image, folder: str | Path) -> None:
     rests = {address + _PAGE: data[_PAGE:] for address, data, _ in pages if len(data) > _PAGE}
     for address, data, name in pages:
         rest = rests.get(address, b"") if data.startswith(_C_NOP) else b""
-        image.add_code(address, (rest + data[len(rest) :])[:_PAGE], name)
+        image.replace_code(address, (rest + data[len(rest) :])[:_PAGE], name)
+    known = {address for address, _, _ in pages}
     for address, data, name in pages:  # the next page, if there is one, has the rest without the c.nop
-        if data[_PAGE:]:
-            image.add_code(address + _PAGE, data[_PAGE:], name)
+        if data[_PAGE:] and address + _PAGE not in known:
+            image.replace_code(address + _PAGE, data[_PAGE:], name)
 
 
 def _bias(elf: Elf, mapping: Mapping) -> int:

@@ -10,7 +10,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -93,6 +93,8 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
     }
     if capture.threads:
         description["threads"] = [asdict(thread) for thread in capture.threads]
+    if capture.patched:
+        description["patched"] = _code_fields(capture.patched, "patched", members)
     if capture.elfs:
         description["elfs"] = [_placed(placed) for placed in capture.elfs]
     if capture.records:
@@ -139,7 +141,7 @@ def _oldest_version(capture: Capture) -> int:
     """Return the oldest version that has everything that the capture needs."""
     if any(sink.frames or sink.seams for sink in capture.sinks) or any(it.samples for it in capture.records):
         return VERSION
-    if capture.branches:
+    if capture.branches or capture.patched:
         return VERSION
     if capture.elf is not None and capture.elf.bias:
         return 6
@@ -251,6 +253,7 @@ def read_description(text: bytes, fetch: MemberFetch) -> Capture:
         records=json_fields.read_records(root, fetch) if "records" in root.fields else (),
         tandem=json_fields.read_tandem(root, fetch) if "tandem" in root.fields else (),
         branches=json_fields.read_branches(root, fetch) if "branches" in root.fields else (),
+        patched=_read_stretches(root.tables("patched"), fetch) if "patched" in root.fields else (),
         elfs=tuple(map(_read_placed, root.tables("elfs"))) if "elfs" in root.fields else (),
         traps=json_fields.read_traps(root) if "traps" in root.fields else (),
         place_notes=_read_notes(root),
@@ -311,7 +314,11 @@ def _read_placed(table: JsonTable) -> PlacedElf:
 
 
 def _read_code(table: JsonTable, fetch: MemberFetch) -> CapturedCode:
-    return tuple((stretch.address("address"), fetch(stretch.member())) for stretch in table.tables("code"))
+    return _read_stretches(table.tables("code"), fetch)
+
+
+def _read_stretches(tables: Iterable[JsonTable], fetch: MemberFetch) -> CapturedCode:
+    return tuple((stretch.address("address"), fetch(stretch.member())) for stretch in tables)
 
 
 def _read_image(table: JsonTable, fetch: MemberFetch) -> CapturedImage:

@@ -343,7 +343,8 @@ class Capture:
 
     *threads*: of the operating system, as far as they are known.
 
-    *elf* and *code*: what is in memory in all contexts; *code* is what is not in the ELF. *elfs*: other files that ran,
+    *elf* and *code*: what is in memory in all contexts; *code* is what is not in the ELF. *patched*: what memory had
+    where the ELF has other code, of programs that change themselves. *elfs*: other files that ran,
     whose code is in *code*, for their symbols. *images*: see `CapturedImage`.
     """
 
@@ -369,6 +370,7 @@ class Capture:
     unpacked: Unpacked | None = field(default=None, compare=False)
     branches: tuple[CapturedBranches, ...] = ()
     threads: tuple[CapturedThread, ...] = ()
+    patched: CapturedCode = ()
 
     @property
     def captured(self) -> tuple[Captured, ...]:

@@ -80,7 +80,8 @@ def branches_capture(name: str, captured: Sequence[CapturedBranches], image: Ima
         sinks=(),
         code=tuple(image.code),
         branches=tuple(captured),
-        elfs=tuple(_placed(elf, bias) for elf, bias in image.elves[1:]),
+        elfs=files_beside(image),
+        patched=tuple(image.patched),
     )
 
 
@@ -97,8 +98,15 @@ def capture_of(raw: RawImport) -> Capture:
         sinks=(sink,),
         code=tuple(raw.image.code),
         images=raw.images,
-        elfs=tuple(_placed(elf, bias) for elf, bias in raw.image.elves[1:]),
+        elfs=files_beside(raw.image),
+        patched=tuple(raw.image.patched),
     )
+
+
+def files_beside(image: Image) -> tuple[PlacedElf, ...]:
+    """Return the files of a program besides its own, for their symbols."""
+    first = next((number for number, (elf, _) in enumerate(image.elves) if elf.path == image.path), None)
+    return tuple(_placed(elf, bias) for number, (elf, bias) in enumerate(image.elves) if number != first)
 
 
 def with_settings(

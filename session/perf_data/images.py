@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from rvtrace_gdb.decode.program.image import Image, read_elf
-from rvtrace_gdb.decode.program.linux import add_kernel_pages, process_image
+from rvtrace_gdb.decode.program.linux import KernelCopies, process_image
 from rvtrace_gdb.session.perf_data.processes import KERNEL, PerfProcess, ProcessMemory
 from rvtrace_gdb.session.perf_data.program_files import (
     BuildIdFiles,
@@ -25,13 +25,13 @@ class PerfPrograms:
     elves         by the user: files that processes had mapped, by the last part of their names, and the kernel
     vdso          the file for [vdso]
     sysroot       the target's root file system
-    kernel_pages  a folder with pages of the kernel
+    kernel        what the user copied of the kernel's memory
     """
 
     elves: tuple[str, ...] = ()
     vdso: str | None = None
     sysroot: str | None = None
-    kernel_pages: str | None = None
+    kernel: KernelCopies = field(default_factory=KernelCopies)
 
 
 @dataclass
@@ -45,16 +45,15 @@ class RecordedImages:
     _images: dict[tuple[int, ProcessMemory], Image] = field(default_factory=dict)
 
     def kernel(self) -> Image:
-        """Return what is in memory in every context. Raises BadElf, BadMemory."""
+        """Return what is in memory in every context: files, then memory as it was. Raises BadElf, BadMemory."""
         image = Image(self.recording.xlen)
         kernel = self.recording.processes.get(KERNEL, PerfProcess(KERNEL))
-        if self.recording.kcore is not None:  # first: what is known already stays, and this is how the code really was
-            add_kcore(image, self.recording.kcore)
         for path in self._others():
             elf = read_elf(path)
             image.add_elf(elf, kernel_bias(kernel.mappings, elf))
-        if self.programs.kernel_pages is not None:
-            add_kernel_pages(image, self.programs.kernel_pages)
+        if self.recording.kcore is not None:
+            add_kcore(image, self.recording.kcore)
+        self.programs.kernel.add_to(image)
         return image
 
     def of_memory(self, process: PerfProcess, memory: ProcessMemory) -> Image:

@@ -22,6 +22,7 @@ from rvtrace_gdb.session.formats.imported_encoders import (
     encoder_of_hart,
     full_sink,
 )
+from rvtrace_gdb.session.formats.raw_import import files_beside
 from rvtrace_gdb.session.perf_data.auxtrace import AuxtraceInfo, DriverSeries
 from rvtrace_gdb.session.perf_data.code_epochs import CodeEpochs
 from rvtrace_gdb.session.perf_data.cpu_traces import CpuTraces
@@ -112,6 +113,8 @@ class _Importing:
             encoders=(),
             sinks=(),
             code=tuple(image.code),
+            elfs=files_beside(image),
+            patched=tuple(image.patched),
         )
 
     def _completed(self, capture: Capture) -> Capture:

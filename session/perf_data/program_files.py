@@ -13,13 +13,14 @@ from pathlib import Path
 
 from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.image import Image, read_elf
-from rvtrace_gdb.decode.program.linux import MappedFiles, Mapping
+from rvtrace_gdb.decode.program.linux import MappedFiles, Mapping, add_kernel_pages
 from rvtrace_gdb.session.perf_data.processes import FileMapping
 
 KERNEL_TEXT = "[kernel.kallsyms]"
 """How perf calls the kernel; its mapping's name has a symbol behind it."""
 _IN_CACHE = ("elf", "vdso", "vmlinux")  # names of the file itself in the folder of a build-id
 _TEXT_SYMBOL = "_text"
+_KALLSYMS = "kallsyms"
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,12 @@ def as_maps(mappings: Iterable[FileMapping]) -> list[Mapping]:
 
 
 def add_kcore(image: Image, folder: Path) -> None:
-    """Add the code of kernel and modules, as it was, in a folder that `perf record --kcore` made. Raises BadElf."""
-    kcore = read_elf(folder / "kcore")
-    for segment in kcore.segments:
-        image.add_code(segment.vaddr, segment.data, kcore.path)
+    """Add kernel and modules, as they were, with their names, of a folder that `perf record --kcore` made. Raises
+    BadElf, BadMemory.
+    """
+    add_kernel_pages(image, folder)
+    if (folder / _KALLSYMS).is_file():
+        image.add_elf(read_elf(folder / _KALLSYMS), loaded=False)
 
 
 def kernel_bias(mappings: tuple[FileMapping, ...], vmlinux: Elf) -> int:

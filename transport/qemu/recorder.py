@@ -40,6 +40,8 @@ TAG, FIELD = 3 << 30, (1 << 30) - 1
 """The top two bits of a word are its kind, the others its value."""
 BLOCK, DATA, TRAP, PARTIAL = 0 << 30, 1 << 30, 2 << 30, 3 << 30
 RECORDING_BEGAN = 1 << 29
+ADDRESS_SPACE = 1 << 28
+SPACE_WORDS = 3
 """The value of a word TRAP with which recording began."""
 TRAP_WORDS = 9
 """The number of words DATA after a word TRAP."""

@@ -323,7 +323,9 @@ def _program(request: RequestedTrace, capture: Capture) -> tuple[LoadedProgram, 
     """Return the program that runs, and notes about it. Raises NoElf, BadElf, WrongXlen."""
     settings = request.raw.file if isinstance(request.raw, SettingsBytes) else "the command line"
     path = request.elf_of_settings() or elf_of(capture, settings)
-    program = LoadedProgram(path, code=capture.code, images=capture.images, xlen=capture.xlen)
+    program = LoadedProgram(
+        path, code=capture.code, images=capture.images, xlen=capture.xlen, elfs=capture.elfs, patched=capture.patched
+    )
     image = program.image()
     if image.xlen != capture.xlen:
         raise WrongXlen(program.path, image.xlen, settings, capture.xlen)

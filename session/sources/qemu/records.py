@@ -25,12 +25,14 @@ from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, classify
 from rvtrace_gdb.transport.qemu.recorder import (
+    ADDRESS_SPACE,
     BLOCK,
     CODE,
     DATA,
     FIELD,
     PARTIAL,
     RECORDING_BEGAN,
+    SPACE_WORDS,
     TAG,
     TRAP,
     TRAP_WORDS,
@@ -39,6 +41,7 @@ from rvtrace_gdb.transport.qemu.recorder import (
 )
 
 _UNKNOWN_MODE = 0xF
+_USER = 0
 _GUEST = 4
 _NOWHERE = -1
 
@@ -50,13 +53,19 @@ class Entered:
     repeated  the address of its last instruction, unless that can lead to itself: if execution continues there, it did
               not retire, but is begun again
     followers the blocks that have followed the whole block, where its code leads, and in the same mode
-    number    among the blocks that ran
+    number    among the blocks
+    code      its bytes
+    ran       it is recorded that it was entered
     """
 
-    __slots__ = ("_instructions", "_parts", "_xlen", "block", "followers", "mode", "number", "pc", "pcs", "repeated")
+    __slots__ = (
+        "_instructions", "_parts", "_xlen", "block", "code", "followers", "mode", "number", "pc", "pcs", "ran",
+        "repeated",
+    )  # fmt: skip
 
-    def __init__(self, pc: int, mode: int, instructions: list[Instruction], xlen: int) -> None:
-        self.pc, self._instructions, self._xlen = pc, instructions, xlen
+    def __init__(self, pc: int, mode: int, instructions: list[Instruction], xlen: int, code: bytes = b"") -> None:
+        self.pc, self._instructions, self._xlen, self.code = pc, instructions, xlen, code
+        self.ran = False
         self.mode = None if mode == _UNKNOWN_MODE else ProgramContext(mode & 3, bool(mode & _GUEST))
         self.pcs = [pc]
         for instruction in instructions[:-1]:
@@ -96,6 +105,10 @@ class RecordedCode:
         self._read = 0  # bytes of the file
         self._file = self._path.open("rb") if self._path.exists() else None
         self._fresh: list[tuple[int, bytes]] = []
+        self._ran: dict[int, bytes] = {}  # where the program has code: the first that ran there
+        self.patched: dict[int, bytes] = {}
+        """What ran in the place of the program's code in M- and S-mode: a kernel has changed it. Processes that are in
+        memory at the same addresses are no such case."""
         self.changed: int | None = None
         """The lowest address at which code ran that differs from the program, None if there is none."""
 
@@ -126,9 +139,36 @@ class RecordedCode:
         return f"{self._path}: the recorder has not described block {number}"
 
     def take_fresh(self) -> list[tuple[int, bytes]]:
-        """Return (address, bytes) of the blocks that were read since the last call."""
+        """Return (address, bytes) of the blocks that ran first since the last call."""
         fresh, self._fresh = self._fresh, []
         return fresh
+
+    def add_run(self, entered: Entered) -> None:
+        """Note that a block ran. What was translated and never ran while it is recorded is no code of the trace: a
+        kernel has changed it since, or the memory was another program's.
+        """
+        entered.ran = True
+        self._fresh.append((entered.pc, entered.code))
+        is_process = entered.mode is not None and entered.mode.prv == _USER
+        for pc, after in zip(entered.pcs, [*entered.pcs[1:], entered.pc + len(entered.code)], strict=True):
+            code = entered.code[pc - entered.pc : after - entered.pc]
+            if not self._image.knows(pc):
+                continue
+            before = self._ran.setdefault(pc, code)
+            if before != code or (is_process and self._differs(pc, code)):
+                self.changed = pc if self.changed is None else min(pc, self.changed)
+            elif self._differs(pc, code):
+                self.patched[pc] = code
+
+    def _differs(self, pc: int, code: bytes) -> bool:
+        try:
+            return self._image.read(pc, len(code)) != code
+        except CodeMissing:
+            return False
+
+    def asid(self, satp: int) -> int:
+        """Return the number of an address space in satp: privileged architecture, 12.1.11."""
+        return satp >> 44 & 0xFFFF if self._image.xlen == 64 else satp >> 22 & 0x1FF
 
     def _entered_block(self, line: bytes) -> Entered:
         try:
@@ -136,8 +176,7 @@ class RecordedCode:
             codes = [bytes.fromhex(word.decode())[::-1] for word in words]
             address = int(pc, 16)
             instructions = list(self._instructions(address, codes))
-            self._fresh.append((address, b"".join(codes)))
-            return Entered(address, int(mode, 16), instructions, self._image.xlen)
+            return Entered(address, int(mode, 16), instructions, self._image.xlen, b"".join(codes))
         except (ValueError, IndexError, UndecodableInstruction) as error:
             raise QemuError(f"{self._path}: is damaged: {error}") from None
 
@@ -149,10 +188,8 @@ class RecordedCode:
     def _program_instruction(self, address: int, code: bytes) -> Instruction:
         """Return the program's instruction, which may know more about it; if its code differs, decode *code*."""
         try:
-            if self._image.knows(address):
-                if self._image.read(address, len(code)) == code:
-                    return self._image.instruction(address)
-                self.changed = address if self.changed is None else min(address, self.changed)
+            if self._image.knows(address) and self._image.read(address, len(code)) == code:
+                return self._image.instruction(address)
         except (CodeMissing, UndecodableInstruction):
             pass
         return instruction_of(code, self._image.xlen)
@@ -233,13 +270,15 @@ def _detour_length(words: "array[int]", at: int) -> int:
     end, size = at, len(words)
     if end < size and words[end] & TAG == PARTIAL:
         end += 1
-    if end < size and words[end] & (TAG | RECORDING_BEGAN) == TRAP:
+    if end < size and words[end] & (TAG | RECORDING_BEGAN | ADDRESS_SPACE) == TRAP:
         end += 1 + TRAP_WORDS
     return end + 1 - at if at < end < size and words[end] < DATA else 0
 
 
 class HartRecords:
-    """Collects what one hart ran. *code*: the blocks. *contexts*: privilege modes are also recorded."""
+    """Collects what one hart ran. *code*: the blocks. *contexts*: privilege modes are also recorded, and ASIDs as
+    scontext: QEMU has no such register.
+    """
 
     def __init__(self, code: RecordedCode, *, contexts: bool = False) -> None:
         self._code, self._contexts = code, contexts
@@ -248,7 +287,8 @@ class HartRecords:
         self._count = _ALL  # how many of its instructions had begun
         self._traps: list[TrapTaken] = []
         self._data: list[int] = []  # of a trap that is being read
-        self._interrupt = False
+        self._interrupt = self._is_space = False
+        self._asid: int | None = None
         self._block: Block | None = None  # output last, if nothing came after it
         self._mode: ProgramContext | None = None
         self._detours: dict[tuple[int, ProgramContext | None, bytes], Detour] = {}
@@ -349,9 +389,13 @@ class HartRecords:
                     self._code.chain.pair(last.number, entered.number)
         else:
             self._settle_block(entered.pc)
-        if self._contexts and entered.mode != self._mode and entered.mode is not None:
-            self._mode = entered.mode
-            self._out.append(entered.mode)
+        if not entered.ran:
+            self._code.add_run(entered)
+        if self._contexts and entered.mode is not None:
+            now = entered.mode if self._asid is None else entered.mode._replace(scontext=self._asid)
+            if now != self._mode:
+                self._mode = now
+                self._out.append(now)
         self._last, self._count = entered, _ALL
 
     def open_end(self, began: int) -> RecordedItems:
@@ -386,10 +430,13 @@ class HartRecords:
         elif tag == TRAP and word & RECORDING_BEGAN:
             self._last, self._block, self._traps = None, None, []
         elif tag == TRAP:
-            self._data, self._interrupt = [], bool(word & 1)
+            self._data, self._interrupt, self._is_space = [], bool(word & 1), bool(word & ADDRESS_SPACE)
         elif tag == DATA:
             self._data.append(word & FIELD)
-            if len(self._data) == TRAP_WORDS:
+            if self._is_space:
+                if len(self._data) == SPACE_WORDS:
+                    self._asid = self._code.asid(self._data[0] | self._data[1] << 30 | self._data[2] << 60)
+            elif len(self._data) == TRAP_WORDS:
                 data = self._data
                 epc, cause, tval = (data[i] | data[i + 1] << 30 | data[i + 2] << 60 for i in (0, 3, 6))
                 if len(self._traps) == _MOST_TRAPS:

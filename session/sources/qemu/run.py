@@ -171,6 +171,9 @@ class Streaming:
             self.failure, found = _failure(error), []
             for hart in self._harts:
                 hart.drop()
+        for address, data in self._code.patched.items():
+            if self._image.differs(address, data):
+                self._image.replace_code(address, data)
         for address, data in self._code.take_fresh():
             if not self._image.knows(address):
                 self._image.add_code(address, data)
@@ -196,6 +199,7 @@ class Streaming:
                 encoders=tuple(encoder.encoder(hart.hart, self._options, self._image) for hart in self._harts),
                 sinks=tuple(sinks),
                 code=tuple(self._image.code),
+                patched=tuple(self._image.patched),
                 registers=() if self.state is None else self.state.registers,
                 memory=() if self.state is None else self.state.memory,
                 ranges=() if self.state is None else self.state.ranges,
@@ -259,7 +263,7 @@ def run_qemu(
     """
     named, options = launch.split_arguments(run.arguments)
     qemu = launch.find_qemu(run.program or named, options)
-    program = None if run.elf is None else LoadedProgram(run.elf)
+    program = None if run.elf is None and run.output is None else LoadedProgram(run.elf or "", xlen=qemu.xlen)
     if program is not None:
         program.image()
     for path in (run.output, run.write_target):

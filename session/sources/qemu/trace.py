@@ -329,11 +329,13 @@ class QemuTrace(TraceSource):
         fresh = self._code.take_fresh()
         image = self._program.image()
         if image is not self._image:
-            self._image, fresh = image, self._fresh + fresh
-        added = [(address, data) for address, data in fresh if not image.knows(address)]
-        self._fresh += added
-        for address, data in added:
-            if not image.knows(address):  # two blocks may have the same code
+            self._image, fresh, self._fresh = image, self._fresh + fresh, []
+        for address, data in self._code.patched.items():
+            if image.differs(address, data):
+                image.replace_code(address, data)
+        for address, data in fresh:
+            if not (image.knows(address) and image.knows(address + len(data) - 2)):  # blocks may have the same code
+                self._fresh.append((address, data))
                 image.add_code(address, data)
 
 

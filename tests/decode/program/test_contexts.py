@@ -11,6 +11,7 @@ from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, read_elf
 from rvtrace_gdb.decode.program.linux import (
     BadMemory,
+    KernelCopies,
     MappedFiles,
     Mapping,
     add_kernel_pages,
@@ -275,17 +276,53 @@ def test_the_image_of_a_kernel_is_memory_as_it_is(tmp_path: Path) -> None:
         add_memory(image, tmp_path / "gone", 0)
 
 
-def test_pages_come_before_the_kernel_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("first", ["pages", "file"])
+def test_pages_count_instead_of_the_kernel_file(tmp_path: Path, first: str) -> None:
     """A running kernel patches itself: what was in memory is what ran."""
     kernel = build(tmp_path, ".globl start\nstart: .fill 4096, 4, 0x13\n", "-Wl,-Ttext=0xffffffff80000000")
     pages = tmp_path / "kmem"
     pages.mkdir()
     write_page(pages, "kmem.0xffffffff80001000", b"p")
     image = Image()
-    add_kernel_pages(image, pages)
+    if first == "pages":
+        add_kernel_pages(image, pages)
     image.add_elf(read_elf(kernel))
+    if first == "file":
+        add_kernel_pages(image, pages)
+        assert image.patched == [(0xFFFF_FFFF_8000_1000, b"p" * 4096)]
     assert image.read(0xFFFF_FFFF_8000_0FFC, 8) == bytes.fromhex("13000000") + b"pppp"
+    assert image.read(0xFFFF_FFFF_8000_1FFC, 8) == b"pppp" + bytes.fromhex("13000000")
     assert image.symbol(0xFFFF_FFFF_8000_1000) == ("start", 0x1000)
+
+
+def test_only_what_differs_is_not_the_files(tmp_path: Path) -> None:
+    kernel = build(tmp_path, ".globl start\nstart: .fill 8, 4, 0x13\n", "-Wl,-Ttext=0xffffffff80000000")
+    image = Image()
+    image.add_elf(read_elf(kernel))
+    memory = bytearray(image.read(0xFFFF_FFFF_8000_0000, 32))
+    memory[8:12] = b"jump"
+    assert image.differs(0xFFFF_FFFF_8000_0000, bytes(memory)) and not image.differs(0x1000, bytes(memory))
+    (tmp_path / "page.bin").write_bytes(memory + b"more")
+    KernelCopies(dumps=((str(tmp_path / "page.bin"), 0xFFFF_FFFF_8000_0000),)).add_to(image)
+    assert image.read(0xFFFF_FFFF_8000_0000, 36) == bytes(memory) + b"more"
+    assert image.patched == [(0xFFFF_FFFF_8000_0008, b"jump")] and image.code == [(0xFFFF_FFFF_8000_0020, b"more")]
+    [origins] = [[image.is_added(0xFFFF_FFFF_8000_0000 + at) for at in (4, 8, 12, 32)]]
+    assert origins == [False, True, False, True]
+    found = image.file_at(0xFFFF_FFFF_8000_0008)
+    assert found is not None and found[0].path == str(kernel)
+    assert not image.differs(0xFFFF_FFFF_8000_0000, bytes(memory))
+
+
+def test_a_copy_of_kcore_is_an_elf_file(tmp_path: Path) -> None:
+    """perf puts it into a folder with the names; the kernel writes what it is asked for."""
+    kernel = build(tmp_path, ".globl start\nstart: .fill 8, 4, 0x13\n", "-Wl,-Ttext=0xffffffff80000000")
+    folder = tmp_path / "perf" / "kcore_dir"
+    folder.mkdir(parents=True)
+    (folder / "kcore").write_bytes(kernel.read_bytes())
+    for source in (folder, folder.parent, folder / "kcore"):
+        image = Image()
+        add_kernel_pages(image, source)
+        assert image.read(0xFFFF_FFFF_8000_0000, 4) == bytes.fromhex("13000000")
 
 
 def test_folders_without_pages(tmp_path: Path) -> None:

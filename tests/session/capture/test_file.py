@@ -392,7 +392,8 @@ def test_each_part_comes_back_without_the_others(name: str) -> None:
     elfs = (PlacedElf(ElfIdentity("lib.so", None, "cd" * 32), 0x2000),)
     traps = (CapturedTrap(0, TrapRegisters(3, 1, 2, 3, 4, 5)),)
     samples = (FULL, WITH_RECORDS, WITH_VALUES, replace(SMALL, tandem=PORTS, elfs=elfs, traps=traps),
-               replace(SMALL, branches=BRANCHES, threads=(CapturedThread(101, 100, "worker"),)))  # fmt: skip
+               replace(SMALL, branches=BRANCHES, threads=(CapturedThread(101, 100, "worker"),)),
+               replace(SMALL, patched=((0x80000004, b"\x01\0"),)))  # fmt: skip
     value = next(getattr(sample, name) for sample in samples if getattr(sample, name))
     alone = replace(SMALL, **{**dict.fromkeys(OPTIONAL, ()), name: value})
     assert parse(dump(alone), "x.rvt") == alone

@@ -66,7 +66,7 @@ def recorded(
 def histories(file: Path) -> sinks.HartHistories:
     capture = capture_file.load(file)
     assert capture.elf is not None
-    program = LoadedProgram(capture.elf.path, code=capture.code)
+    program = LoadedProgram(capture.elf.path, code=capture.code, patched=capture.patched)
     return sinks.decode(capture.captured, capture.encoders, program.in_contexts(program.image()))
 
 

@@ -13,7 +13,7 @@
 
 enum { BUCKETS = 1 << 16 };
 struct qemu_plugin_scoreboard *scores;
-struct qemu_plugin_register *program_counter, *hart_id;
+struct qemu_plugin_register *program_counter, *hart_id, *address_space;
 static struct qemu_plugin_register *privilege, *virtual;
 static GByteArray *register_bytes; /* guarded by code_lock */
 static pthread_mutex_t code_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -38,6 +38,7 @@ void find_registers(void) {
         if (found[i].name && !strcmp(found[i].name, "virt")) virtual = found[i].handle;
         if (found[i].name && !strcmp(found[i].name, "pc")) program_counter = found[i].handle;
         if (found[i].name && !strcmp(found[i].name, "mhartid")) hart_id = found[i].handle;
+        if (found[i].name && !strcmp(found[i].name, "satp")) address_space = found[i].handle;
     }
     register_bytes = g_byte_array_new();
 }

@@ -28,6 +28,7 @@
  *     10 flags         a trap, an interrupt if bit 0 is set; nine words `01` with 30 bits each follow, three for each
  *                      of epc, cause, tval, lowest bits first
  *     10 1<<29         recording began here
+ *     10 1<<28         the address space of what follows in user mode; three words `01` with satp follow, lowest bits first
  * The top two bits are the kind of a word, so that a reader may begin anywhere in a ring that went round.
  *
  * DIR/ring:  a page for the header (struct header), a line of 64 bytes for each hart (struct place), the rings.
@@ -101,6 +102,19 @@ static uint64_t put_traps(struct hart *h, uint64_t at) {
     return at;
 }
 
+static uint64_t register_now(struct hart *h, struct qemu_plugin_register *which, uint64_t otherwise);
+
+/* The address space, where user mode begins: others than the one before, and all now and then, as a ring goes round. */
+static uint64_t put_space(struct hart *h, uint64_t at) {
+    uint64_t now = register_now(h, address_space, 0);
+    if (now == h->space && at - h->space_told < SPACE_AGAIN) return at;
+    h->space = now;
+    h->space_told = at;
+    h->ring[at++ & mask] = TRAP | SPACE;
+    for (int shift = 0; shift < 90; shift += 30) h->ring[at++ & mask] = DATA | (shift < 64 ? now >> shift & FIELD : 0);
+    return at;
+}
+
 /* How the last block ended, and the traps since; twice says it once. */
 static uint64_t settle(struct hart *h, uint64_t at) {
     if (h->score->began != h->last->n && !h->reported) h->ring[at++ & mask] = PARTIAL | (uint32_t)h->score->began;
@@ -130,6 +144,7 @@ static uint64_t register_now(struct hart *h, struct qemu_plugin_register *which,
 static uint64_t begin(struct hart *h, uint64_t at) {
     atomic_store(&h->begins, false);
     atomic_store(&h->waiting, 0);
+    h->space_told = at - SPACE_AGAIN;
     h->ring[at++ & mask] = TRAP | BEGIN;
     return at;
 }
@@ -150,6 +165,7 @@ static void enter(struct hart *h, struct block *block) {
     } else if (h->score->began != h->last->n || atomic_load_explicit(&h->waiting, memory_order_relaxed)) {
         at = settle(h, at);
     }
+    if (block->mode == USER && (!h->last || h->last->mode != USER)) at = put_space(h, at);
     h->ring[at++ & mask] = BLOCK | block->id;
     h->last = block;
     h->reported = false;

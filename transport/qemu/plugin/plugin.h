@@ -26,7 +26,7 @@ struct place {
     _Atomic uint64_t began;   /* instructions of the last block that had begun, as of the last "sync" */
     uint64_t unused[5];
 };
-enum { BLOCK = 0u, DATA = 1u << 30, TRAP = 2u << 30, PARTIAL = 3u << 30, BEGIN = 1u << 29, FIELD = (1u << 30) - 1 };
+enum { BLOCK = 0u, DATA = 1u << 30, TRAP = 2u << 30, PARTIAL = 3u << 30, BEGIN = 1u << 29, SPACE = 1u << 28, FIELD = (1u << 30) - 1 };
 
 /* What is kept here. */
 
@@ -41,7 +41,7 @@ struct block {
     uint8_t code[];
 };
 struct trap { uint64_t epc, cause, tval; bool interrupt; };
-enum { TRAPS = 32, MACHINE = 3 };
+enum { TRAPS = 32, USER = 0, MACHINE = 3, SPACE_AGAIN = 1 << 14 };
 struct score { uint64_t began, recording, unused[6]; };
 struct hart {
     struct score *score, own; /* own: where QEMU's cannot be used, that is in_turn */
@@ -50,6 +50,7 @@ struct hart {
     const struct block *last; /* entered last */
     uint64_t moved;           /* how far it is from where it was translated */
     GByteArray *bytes;        /* of a register that is read */
+    uint64_t space, space_told; /* satp as it was written down last, and at which word */
     uint64_t limit;           /* no word of this number or a later one before the reader was looked at */
     _Atomic int waiting;      /* traps in `traps`; guarded by `lock` */
     _Atomic bool begins;      /* what is entered next is the first of a recording */
@@ -75,7 +76,7 @@ void record(bool on);
 
 /* code.c */
 extern struct qemu_plugin_scoreboard *scores;
-extern struct qemu_plugin_register *program_counter, *hart_id;
+extern struct qemu_plugin_register *program_counter, *hart_id, *address_space;
 bool open_code(void);
 void find_registers(void);
 struct block *alias_of(struct block *block, uint64_t moved);

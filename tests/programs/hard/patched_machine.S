@@ -1,0 +1,2 @@
+#define MACHINE
+#include "patched_kernel.S"
