@@ -221,7 +221,7 @@ class _ComponentGraph:
             if name not in funnel.inputs:
                 yield f'"{name}" feeds it as well: at which input?'
         for number, count in Counter(funnel.inputs.values()).items():
-            if count > 1:
+            if count > 1 and isinstance(funnel, FunnelDescription):  # else a static funnel in front merges them
                 yield f"{count} components feed input {number}"
 
     def _one_encoder_a_hart(self) -> None:

@@ -61,6 +61,7 @@ from rvtrace_gdb.session.description.model import (
     RamSinkDescription,
     TmcSinkDescription,
 )
+from rvtrace_gdb.session.description.static_funnels import without_static_funnels
 from rvtrace_gdb.session.description.tables import Tables, TomlTable
 from rvtrace_gdb.session.description.tacit import read_tacit
 from rvtrace_gdb.session.description.tracers import read_tracers
@@ -120,7 +121,8 @@ def _description(read: Tables, document: dict[str, object]) -> Description:
     usb = tables.read_usb(read, document)
     if "qemu" in document and "tandem" not in document:
         return _qemu(read, document, target, openocd)
-    components = [_component(read, table, number) for number, table in enumerate(read.tables(document, "component"), 1)]
+    tables_of_components = without_static_funnels(read, read.tables(document, "component"))
+    components = [_component(read, table, number) for number, table in enumerate(tables_of_components, 1)]
     tandem = tables.read_tandem(read, document, components)
     tracers = read_tracers(read, document, [*components, *tandem])
     tacit = read_tacit(read, document, [*components, *tandem, *tracers])

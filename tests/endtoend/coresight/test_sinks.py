@@ -39,8 +39,9 @@ BOARD = "\n".join([
         )
         for n in range(HARTS + 1)
     ),
-    component("cluster0", "funnel", 0x4002_0000, 'to = ["main"]', "inputs = {b0 = 1, b1 = 0, b2 = 2}"),
-    component("main", "coresight_funnel", 0x4002_1000, 'to = ["rep0"]', "inputs = {cluster0 = 5}"),
+    component("cluster0", "funnel", 0x4002_0000, 'to = ["static0"]', "inputs = {b0 = 1, b1 = 0, b2 = 2}"),
+    '[[component]]\nname = "static0"\ntype = "coresight_static_funnel"\nto = ["main"]\n',
+    component("main", "coresight_funnel", 0x4002_1000, 'to = ["rep0"]', "inputs = {static0 = 5}"),
     replicator(0, "etb0"), replicator(1, "etf0"), replicator(2, "etr1"), replicator(3, "etr2"), replicator(4, "linux0"),
     replicator(5, "stuck0"), component("rep6", "coresight_replicator", 0x4003_6000, 'to = ["etr3"]'),
     component("etb0", "coresight_tmc", 0x4004_0000, 'mode = "SRAM"'),
@@ -70,7 +71,7 @@ not_ready = true
 PAGES = (0x87E0_5000, 0x87E0_1000, 0x87E0_2000, 0x87E0_0000)
 TABLE = 0x87F0_0000
 SINKS = ("etb0", "etr0", "etr1", "etr2", "stuck0")
-CLAIMS = {name: int(base, 16) + 0xFA4 for name, base in re.findall(r'name = "(\w+)"\n.*\nbase = (\w+)', BOARD)}
+CLAIMS = {name: int(base, 16) + 0xFA4 for name, base in re.findall(r'name = "(\w+)"\ntype.*\nbase = (\w+)', BOARD)}
 """Where each component tells who claims it: CLAIMCLR."""
 WRAPPED = "etr2"
 

@@ -58,18 +58,22 @@ name = "p"
 type = "atb_bridge"
 base = 0x4a002000
 id = 0x21
-to = ["m"]
+to = ["s"]
 [[component]]
 name = "q"
 type = "atb_bridge"
 base = 0x4a003000
 id = 0x35
+to = ["s"]
+[[component]]
+name = "s"
+type = "coresight_static_funnel"
 to = ["m"]
 [[component]]
 name = "m"
 type = "coresight_funnel"
 base = 0x4b000000
-inputs = {p = 0, q = 1}
+inputs = {s = 0}
 to = ["f"]
 [[component]]
 name = "f"
@@ -105,7 +109,9 @@ ARM_OPTIONS = (
 def test_from_nothing_to_a_history(
     board: str, options: str, lines: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A funnel and a RAM sink, and what Arm's trace bus has: bridges, a CoreSight funnel, an ETF and an ETR."""
+    """A funnel and a RAM sink, and what Arm's trace bus has: bridges, a static funnel that nobody can find, a
+    CoreSight funnel, an ETF and an ETR.
+    """
     source, log = tmp_path / "meet.c", tmp_path / "log"
     source.write_text(f'#define HARTS {HARTS}\n#include "{PROGRAMS / "meet.c"}"\n')
     elf = compiled(tmp_path, source)

@@ -128,3 +128,42 @@ def test_a_replicator_has_two_outputs_in_the_order_of_to() -> None:
 def test_what_is_refused(before: str, after: str, problem: str) -> None:
     assert before in BOARD
     assert problem in refused(BOARD.replace(before, after))
+
+
+def static(name: str, to: str) -> str:
+    return f"[[component]]\nname = '{name}'\ntype = 'coresight_static_funnel'\nto = ['{to}']\n"
+
+
+def through_static_funnels() -> str:
+    """Both clusters feed a static funnel, which another one is behind; that is at port 3."""
+    document = BOARD.replace("to = ['main']", "to = ['static0']")
+    document = document.replace("{cluster0 = 0, cluster1 = 3}", "{static1 = 3}")
+    return document + static("static0", "static1") + static("static1", "main")
+
+
+def test_static_funnels_have_no_registers_and_are_passed_over() -> None:
+    board = described(through_static_funnels())
+    main = next(link for link in board.links if link.name == "main")
+    assert main == CoresightFunnelDescription("main", 0xD904_2000, ("etf0",), {"cluster0": 3, "cluster1": 3})
+    assert [funnel.to for funnel in board.funnels] == [("main",)] * 2
+    assert "static" not in text(board) and described(text(board)) == described(text(described(text(board))))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("to = ['static1']", "", '"static0": to: missing: what it feeds'),
+        ("to = ['static1']", "to = ['static1']\nbase = 0x1000", '"static0": base: unknown; known here: name, type, to'),
+        (
+            "name = 'static1'\ntype = 'coresight_static_funnel'\nto = ['main']",
+            "name = 'static1'\ntype = 'coresight_static_funnel'\nto = ['static0']",
+            "it cannot feed itself: static0 -> static1 -> static0",
+        ),
+        ("{static1 = 3}", "{static2 = 3}", '"static2" does not feed it'),
+        ("{static1 = 3}", "{static1 = 9}", "is 9, must be from 0 to 7"),
+    ],
+)  # fmt: skip
+def test_what_is_refused_of_static_funnels(before: str, after: str, problem: str) -> None:
+    document = through_static_funnels()
+    assert before in document
+    assert problem in refused(document.replace(before, after))
