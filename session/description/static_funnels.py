@@ -34,26 +34,26 @@ def without_static_funnels(read: Tables, components: Sequence[dict[str, object]]
         read.check_keys(table, table_of(name), _KEYS)
         if not read.names(table, table_of(name), "to"):
             raise read.error("missing: what it feeds", table_of(name), "to")
-        list(_behind(read, name, static, ()))  # which checks that it does not feed itself
-    return [_joined(read, table, static, components) for table in components if table.get("type") != KIND]
+        list(_names_behind(read, name, static, ()))  # which checks that it does not feed itself
+    return [_connected_table(read, table, static, components) for table in components if table.get("type") != KIND]
 
 
-def _joined(
+def _connected_table(
     read: Tables, table: dict[str, object], static: Mapping[str, TomlTable], components: Sequence[TomlTable]
 ) -> dict[str, object]:
     name = str(table.get("name"))
     joined = dict(table)
     if "to" in table:
-        fed = (it for to in read.names(table, table_of(name), "to") for it in _behind(read, to, static, ()))
+        fed = (it for to in read.names(table, table_of(name), "to") for it in _names_behind(read, to, static, ()))
         joined["to"] = list(dict.fromkeys(fed))
     inputs = table.get("inputs")
     if isinstance(inputs, dict):
-        feeders = {it: list(_feeding(read, it, static, components)) if it in static else [it] for it in inputs}
+        feeders = {it: list(_feeders_of(read, it, static, components)) if it in static else [it] for it in inputs}
         joined["inputs"] = {feeder: number for it, number in inputs.items() for feeder in feeders[it]}
     return joined
 
 
-def _behind(read: Tables, name: str, static: Mapping[str, TomlTable], passed: tuple[str, ...]) -> Iterator[str]:
+def _names_behind(read: Tables, name: str, static: Mapping[str, TomlTable], passed: tuple[str, ...]) -> Iterator[str]:
     """Yield what trace reaches that goes to *name*: that itself, or what is behind static funnels."""
     if name not in static:
         yield name
@@ -61,14 +61,14 @@ def _behind(read: Tables, name: str, static: Mapping[str, TomlTable], passed: tu
     if name in passed:
         raise read.error(f"it cannot feed itself: {' -> '.join((*passed, name))}", table_of(name), "to")
     for to in read.names(static[name], table_of(name), "to"):
-        yield from _behind(read, to, static, (*passed, name))
+        yield from _names_behind(read, to, static, (*passed, name))
 
 
-def _feeding(
+def _feeders_of(
     read: Tables, name: str, static: Mapping[str, TomlTable], components: Sequence[TomlTable]
 ) -> Iterator[str]:
     """Yield what feeds a static funnel, directly or through others."""
     for table in components:
         feeder = str(table.get("name"))
         if name in read.names(table, table_of(feeder), "to"):
-            yield from _feeding(read, feeder, static, components) if feeder in static else (feeder,)
+            yield from _feeders_of(read, feeder, static, components) if feeder in static else (feeder,)
