@@ -130,8 +130,7 @@ class CountedTrace(NamedTuple):
         for number in found.profiles:
             found.session.selected_or_empty(Context(hart=number), progress)
         lines = [*found.about, *report.histories(decoded.harts), *found.session.warnings()]
-        elves = [elf for elf, _ in decoded.image.elves]
-        return CountedRuns(CountedHarts(list(found.profiles.values()), elves, []), lines)
+        return CountedRuns(CountedHarts(list(found.profiles.values()), decoded.program.elves, []), lines)
 
 
 def _counted_traces(request: PgoRequest, shown: CommandOutput) -> CountedHarts:

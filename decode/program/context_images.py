@@ -10,7 +10,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.csrs import ProgramContext
-from rvtrace_gdb.decode.program.elf import BadElf
+from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.image import Image
 
 _MACHINE = 3  # the privilege mode M
@@ -62,6 +62,12 @@ class ContextImages:
         """The path of the base's ELF file, or of the first one attached; "" without any."""
         images = (self.base, *(attached.image for attached in self._attached))
         return next((image.path for image in images if image.path), "")
+
+    @property
+    def elves(self) -> list[Elf]:
+        """The files of the programs of all contexts, each once: those of the base come first."""
+        images = (self.base, *(attached.image for attached in self._attached))
+        return list({elf.path: elf for image in images for elf, _ in image.elves}.values())
 
     def attach(
         self,

@@ -41,7 +41,7 @@ def counted_harts(
     context = context or Context()
     decoded = session.harts(context, progress)
     numbers = [decoded.harts.number(hart)] if hart is not None else sorted(decoded.harts.histories)
-    found = CountedHarts([], [elf for elf, _ in decoded.image.elves], [])
+    found = CountedHarts([], decoded.program.elves, [])
     for number in numbers:
         calls = call_history(session, session.selected_or_empty(replace(context, hart=number), progress), progress)
         found.profiles.append(hart_profile(calls, number, progress=progress))
