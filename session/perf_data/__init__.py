@@ -8,6 +8,8 @@ records        the records, decompressed, with who and when of each
 aux_bytes      the bytes of AUX buffers, which are read when they are needed
 auxtrace       which driver made the trace, and the pieces of each buffer with their losses
 processes      which files were where in the memory of which process, and when
+clocks         how timestamps of the trace become times of perf, and these dates
+message_times  where in a piece of trace a time is
 scheduling     which thread ran on which CPU, and when
 kernel_changes what the kernel changed of its own code, and when
 branch_samples the branch stacks of samples, as Control Transfer Records

@@ -234,6 +234,11 @@ class AuxBuffers:
         self._ranges = {}
         return self._buffers
 
+    def first_time(self) -> int | None:
+        """Return the earliest time of an AUX record, None without one."""
+        times = (one.origin.time for buffer in self.buffers().values() for one in buffer.ranges)
+        return min((time for time in times if time is not None), default=None)
+
     def _index(self, origin: RecordOrigin) -> int | None:
         if origin.id is not None and (index := self._index_of.get(origin.id)) in self._buffers:
             return index

@@ -67,6 +67,11 @@ class CodeEpochs:
         found = [self._processes[pid] for pid in sorted(pids) if pid in self._processes]
         return self._epoch_number(_Epoch(self._memories_during(found, begin, end), True, self._pokes(begin, end)))
 
+    def change_times(self, begin: int, end: int) -> list[int]:
+        """Return when other code came into memory, after *begin* and not after *end*."""
+        memories = (memory.time for process in self._changing for memory in process.memories)
+        return [time for time in (*memories, *self._changes.times()) if begin < time <= end]
+
     def images(self, processes: Collection[PerfProcess], threads: bool) -> Iterator[CapturedImage]:
         """Yield the code of *processes*, in the contexts of their *threads*, or in all contexts; that of those of which
         nobody knows which one ran; and the kernel's code that changed.

@@ -11,12 +11,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import merge
+from itertools import pairwise
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import BreakKind
 from rvtrace_gdb.session.capture.model import UNKNOWN_THREAD, SystemMark, TraceBreak
 from rvtrace_gdb.session.perf_data.auxtrace import AuxBuffer, AuxPiece
 from rvtrace_gdb.session.perf_data.code_epochs import CodeEpochs
+from rvtrace_gdb.session.perf_data.message_times import MessageTimes
 from rvtrace_gdb.session.perf_data.processes import KERNEL
 from rvtrace_gdb.session.perf_data.recording import PerfRecording
 from rvtrace_gdb.session.perf_data.scheduling import IDLE
@@ -63,10 +65,14 @@ class CpuTraces:
 
     restarts  the encoder begins anew with each piece
     timed     the trace has times of its own
+    times     if they can be converted to those of the kernel's records: reads them
     """
 
-    def __init__(self, recording: PerfRecording, *, restarts: bool = False, timed: bool = False) -> None:
-        self._recording, self._restarts, self._timed = recording, restarts, timed
+    def __init__(
+        self, recording: PerfRecording, *, restarts: bool = False, timed: bool = False,
+        times: MessageTimes | None = None,
+    ) -> None:  # fmt: skip
+        self._recording, self._restarts, self._timed, self._times = recording, restarts, timed, times
         self._pid_of = {tid: pid for pid, process in recording.processes.items() for tid in process.threads}
         processes = recording.processes
         self._all = processes.keys() - {KERNEL} if len(processes) <= _MOST_MIXED else set()
@@ -100,7 +106,7 @@ class CpuTraces:
                 continue
             if offset and (cause := self._break_before(placed, before, since)) is not None:
                 found.breaks.append(TraceBreak(offset, *cause))
-            found.marks.append(self._system_mark(one.cpu, placed, offset, epochs))
+            found.marks += self._system_marks(one.cpu, placed, offset, epochs)
             for part in placed.piece.parts:
                 content.write(part.read())
             offset, since, before = offset + placed.piece.size, 0, placed
@@ -122,6 +128,24 @@ class CpuTraces:
         if self._restarts or (before is not None and before.buffer != placed.buffer):
             return STOPPED, BreakKind.RESTART
         return None
+
+    def _system_marks(
+        self, cpu: int | None, placed: PlacedPiece, offset: int, epochs: CodeEpochs
+    ) -> Iterator[SystemMark]:
+        """Yield what the kernel noted of a piece: as a whole, or, by the times in it, from one change to the next."""
+        begin, end, times = placed.begin, placed.end, self._times
+        changes: list[int] = []
+        if times is not None and placed.time is not None:
+            changes = epochs.change_times(begin, end)
+            if self._recording.buffers.is_of_all(placed.piece.origin):
+                changes += self._recording.scheduling.switch_times(cpu, begin, end)
+        if times is None or not changes:
+            yield self._system_mark(cpu, placed, offset, epochs)
+            return
+        places = times.time_places(placed.piece.data, sorted(set(changes)))
+        for (at, begins), (_, ends) in pairwise([(0, begin), *places, (0, end + 1)]):
+            part = placed._replace(begin=begins, end=max(ends - 1, begins))
+            yield self._system_mark(cpu, part, offset + at, epochs)
 
     def _system_mark(self, cpu: int | None, placed: PlacedPiece, offset: int, epochs: CodeEpochs) -> SystemMark:
         threads = self._possible_threads(cpu, placed)

@@ -29,6 +29,7 @@ from rvtrace_gdb.session.perf_data.cpu_traces import CpuTraces
 from rvtrace_gdb.session.perf_data.framed_trace import FramedTrace, options_by_kernel
 from rvtrace_gdb.session.perf_data.images import PerfPrograms as PerfPrograms
 from rvtrace_gdb.session.perf_data.images import RecordedImages
+from rvtrace_gdb.session.perf_data.message_times import MessageTimes
 from rvtrace_gdb.session.perf_data.recording import PerfRecording
 from rvtrace_gdb.session.program import identity_of
 from rvtrace_gdb.session.version import tool
@@ -135,7 +136,11 @@ class _Importing:
     def _traced(self) -> _EncodersAndSinks:
         """Return the encoder and the trace of each CPU. Raises NoProcess."""
         restarts = isinstance(self.options, Options) and self.options.dialect.name == SIFIVE.name
-        traces = CpuTraces(self.recording, restarts=restarts, timed=self._is_timed(self.options))
+        timed, conversion = self._is_timed(self.options), self.recording.conversion
+        times = None
+        if timed and conversion is not None:
+            times = MessageTimes(self.options, self.recording.xlen, conversion)
+        traces = CpuTraces(self.recording, restarts=restarts, timed=timed, times=times)
         sizes = traces.sizes()
         if len(sizes) == 1 or (self.pid is not None and 0 not in sizes):
             self._choose_pid({pid: counted(size, "byte") for pid, size in sizes.items()})
@@ -192,6 +197,9 @@ def import_perf_data(
 
 def _remarks(recording: PerfRecording) -> Iterator[str]:
     """Yield lines on what perf, or its file, lost."""
+    first = recording.buffers.first_time()
+    if recording.wall_clock is not None and first is not None:
+        yield f"the first piece of trace was recorded at {recording.wall_clock.text(first)}"
     if recording.cut is not None:
         yield printable(f"{recording.path}: {recording.cut}")
     if recording.lost:

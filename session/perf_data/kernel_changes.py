@@ -49,6 +49,10 @@ class KernelChanges:
         self._pokes.append(_TextPoke(record.origin.time or 0, address, content[:old], content[old:]))
         self._sorted = False
 
+    def times(self) -> list[int]:
+        """Return when the changes were made."""
+        return [poke.time for poke in self._pokes]
+
     def applied(self, begin: int, end: int) -> PokesApplied:
         """Return what had changed between two times."""
         if not self._sorted:

@@ -9,6 +9,7 @@ from typing import BinaryIO
 
 from rvtrace_gdb.session.perf_data.auxtrace import AuxBuffers, AuxtraceInfo, auxtrace_info
 from rvtrace_gdb.session.perf_data.branch_samples import BranchRecords
+from rvtrace_gdb.session.perf_data.clocks import TimeConversion, WallClock, time_conversion, wall_clock
 from rvtrace_gdb.session.perf_data.file import PerfFile, string_at
 from rvtrace_gdb.session.perf_data.kernel_changes import KernelChanges
 from rvtrace_gdb.session.perf_data.layout import HeaderFeature, RecordType
@@ -34,6 +35,8 @@ class PerfRecording:
     changes    what the kernel changed of its own code meanwhile
     scheduling which thread ran where
     harts      by the numbers of CPUs, where the kernel says so (AUX_OUTPUT_HW_ID)
+    conversion of the trace's timestamps to times of perf's events; None: the file does not say it
+    wall_clock by which these times are dates; None: the file does not say it
     cut        what the file lacks at its end; None: nothing
     kcore      the folder with the kernel's memory; None: there is none
     """
@@ -49,6 +52,8 @@ class PerfRecording:
     changes: KernelChanges = field(default_factory=KernelChanges)
     scheduling: Scheduling = field(default_factory=Scheduling)
     harts: dict[int, int] = field(default_factory=dict)
+    conversion: TimeConversion | None = None
+    wall_clock: WallClock | None = None
     cut: str | None = None
     kcore: Path | None = None
 
@@ -85,6 +90,7 @@ def read_recording(path: str, stream: BinaryIO | None = None, progress: Progress
     recording.processes, recording.cut = processes.processes(reader), reader.cut
     recording.arch = _feature_text(reader, HeaderFeature.ARCH)
     recording.release = _feature_text(reader, HeaderFeature.OSRELEASE)
+    recording.wall_clock = wall_clock(reader.features.get(HeaderFeature.CLOCK_DATA, b""), reader.order)
     return recording
 
 
@@ -119,6 +125,8 @@ def _take(record: PerfRecord, reader: RecordReader, recording: PerfRecording, pr
         recording.lost += reader.number(record, 0, "Q")
     elif record.type == RecordType.TEXT_POKE:
         recording.changes.add(record, reader)
+    elif record.type == RecordType.TIME_CONV:
+        recording.conversion = time_conversion(record, reader)
     elif record.type == RecordType.AUX_OUTPUT_HW_ID and record.origin.cpu is not None:
         recording.harts[record.origin.cpu] = reader.number(record, 0, "Q")
     else:

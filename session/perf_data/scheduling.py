@@ -54,6 +54,12 @@ class Scheduling:
         last = bisect_right(runs, end, key=itemgetter(0))
         return {it.thread for it in runs[first:last] if it.thread is not None}
 
+    def switch_times(self, cpu: int | None, begin: int, end: int) -> list[int]:
+        """Return when another thread began to run on a CPU, after *begin* and not after *end*."""
+        runs = self._runs_of(cpu)
+        first, last = (bisect_right(runs, time, key=itemgetter(0)) for time in (begin, end))
+        return [it.time for it in runs[first:last]]
+
     def run_begin(self, cpu: int | None, thread: int | None, end: int) -> int:
         """Return when a thread, the last one before *end*, began to run on a CPU; 0: not known."""
         runs = self._runs_of(cpu)

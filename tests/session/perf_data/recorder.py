@@ -35,11 +35,14 @@ class Recorder(Writer):
         body = self.pack("Q2H", address, len(before), len(after)) + before + after
         self.kernel_record(20, body + bytes(-len(body) % 8), 1, time=time)
 
-    def written(self, cpus: dict[int, int] | None = None, tids: dict[int, int] | None = None) -> bytes:
+    def written(
+        self, cpus: dict[int, int] | None = None, tids: dict[int, int] | None = None,
+        features: dict[int, bytes] | None = None,
+    ) -> bytes:  # fmt: skip
         """The file. *cpus*, *tids*: of the buffers."""
         self.auxtrace_info([9])
         for index, data in self.trace.items():
             tid = (tids or {}).get(index)
             cpu = -1 if tid is not None else (cpus or {}).get(index, 0)
             self.auxtrace(data, index=index, cpu=cpu, tid=-1 if tid is None else tid)
-        return self.file([(attr(), [1, 2])], ARCH)
+        return self.file([(attr(), [1, 2])], ARCH | (features or {}))

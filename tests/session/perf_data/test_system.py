@@ -2,6 +2,7 @@
 had. Known of harts that were stepped, of the records, and of the trace.
 """
 
+import struct
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -241,3 +242,38 @@ def test_the_kernel_changes_its_code(tmp_path: Path) -> None:
     assert key not in changing and changing == off.ran[: len(changing)]
 
 
+
+
+def test_timestamps_say_where_in_a_piece_a_thread_begins(tmp_path: Path) -> None:
+    """The trace's clock counts instructions; TIME_CONV makes two nanoseconds of each, from 1000 on. The switch is after
+    the last message that was sent before it.
+    """
+    elf = traced.program(tmp_path / "program")
+    ran = traced.retired(elf)
+    settings = traced.trace(elf, ran, tmp_path / "it.rvt", "--ntrace", "--timestamps", "--sync-max", "0")
+    [sink] = capture_file.load(settings).sinks
+    at = len(ran) // 3
+    writer = Recorder()
+    writer.record(79, writer.pack("5Q", 8, 512, 1000, 0, 0) + bytes((1, 0, 0, 0, 0, 0, 0, 0)))
+    writer.id_index((1, 0, 0, -1))
+    started(writer, elf, 100, name="one.elf")
+    started(writer, elf, 200, name="one.elf")
+    (tmp_path / "one.elf").write_bytes(elf.read_bytes())
+    writer.switch(100, time=900, other=0)
+    writer.switch(100, time=1000 + 2 * at, other=200, out=True)
+    writer.piece(sink.data, pid=1, time=1000 + 2 * len(ran) + 50)
+    clock = struct.pack("<2I2Q", 1, 1, 10**18, 500)
+    data = writer.written({}, features={29: clock})
+    words = "--settings", str(settings), "--elf", str(tmp_path / "one.elf")
+    session, notes = imported(data, tmp_path / "perf.data", *words)
+    history = history_of(session)
+    assert list(history.pcs()) == ran
+    (_, first), (begin, second) = history.contexts
+    assert (first.scontext, second.scontext) == (100, 200)
+    sent = [time for time in history.times.arrays[1] if time < at]
+    assert sent[-1] <= begin <= at and at - begin < 200
+    moment = 10**18 + 1000 + 2 * len(ran) + 50 - 500
+    assert notes == [
+        f"the first piece of trace was recorded at 2001-09-09T01:46:40.{moment - 10**18:09}Z,"
+        f" {1000 + 2 * len(ran) + 50} ns of CLOCK_MONOTONIC"
+    ]
