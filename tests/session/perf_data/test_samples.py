@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rvtrace_gdb.console.main import main
 from tests.reports.coverage import traced
-from tests.session.exports.profiles.test_perf_script import transfers
+from tests.session.exports.perf.test_exports import transfers
 from tests.session.perf_data.recorded import code_segment, with_samples
 
 _ROW = re.compile(r"([0-9a-f]+)(-|->)([0-9a-f]+):(\d+)")
