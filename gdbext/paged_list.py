@@ -84,12 +84,18 @@ def split_since(command: str, argument: str) -> tuple[str, dict[str, int]]:
     return rest, {"since": number}
 
 
-_THREADS = re.compile(r"""(?:^|\s)--?(process|thread)(?:\s+("[^"]*"|'[^']*'|\S+)|$)""")
+THREADS = ("-task", "-process", "-thread")
+THREADS_HELP = """-task T: only what is in the turns of a task of an operating system, as
+`trace tasks` lists them: by its name (* and ? stand for any text and any
+character), its number or its address.
+-process P, -thread T: only what is of this process or thread of Linux in
+a trace of perf, by its number or name."""
+_THREADS = re.compile(r"""(?:^|\s)--?(task|process|thread)(?:\s+("[^"]*"|'[^']*'|\S+)|$)""")
 
 
 def split_threads(command: str, argument: str) -> tuple[str, dict[str, str]]:
-    """Split an argument into (the rest, the parameters for `-process P` and `-thread T`). A name with blanks is in
-    quotes. Raises gdb.GdbError for *command*: a value is missing.
+    """Split an argument into (the rest, the parameters for `-task T`, `-process P` and `-thread T`). A name with blanks
+    is in quotes. Raises gdb.GdbError for *command*: a value is missing.
     """
     found: dict[str, str] = {}
     while (match := _THREADS.search(argument)) is not None:

@@ -332,7 +332,9 @@ class Session:
             return None
         hart = decoded.harts.number(context.hart, context.thread_hart)
         overwritten = is_overwritten(decoded.sink_of(hart))
-        return SelectedHistory(decoded.harts.histories[hart], decoded.program, hart, [], overwritten)
+        return SelectedHistory(
+            decoded.harts.histories[hart], decoded.program, hart, [], overwritten, context.values, context.rtos
+        )
 
     def captured_of(self, hart: int) -> Captured | None:
         """Return what the history of a hart was decoded from last; None: nothing was decoded."""

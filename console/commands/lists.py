@@ -4,8 +4,8 @@ They print what gdb's commands of these names print, of a capture file or of raw
 """
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.part import RANGE_FORMS, is_range
 from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.options.rtos import add_rtos
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.rows import answer_text
 from rvtrace_gdb.rows.answers import CoveredFunction
@@ -26,7 +27,9 @@ from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.search import KINDS
 from rvtrace_gdb.session.rpc import analysis
+from rvtrace_gdb.session.rpc.protocol import PARTS
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.tasks.task_system import AUTO
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import counted, json_line, printable
 
@@ -42,28 +45,28 @@ class ListError(RvtraceError):
 class ListRequest:
     """What the command line of a list asks for: the options of its command, the others have their defaults.
 
-    *hart*: None: all. *locations*: those of `find`. *modifiers*: words of the list's modifiers. *checked*: whether the
-    trace is checked first.
+    *hart*: None: all. *threads*: by `PARTS`, what is shown alone; *rtos*: the system that tasks are of.
+    *locations*: those of `find`. *modifiers*: words of the list's modifiers. *checked*: whether the trace is checked
+    first.
     """
 
     trace: RequestedTrace
     hart: int | None = None
     range: str = ""
     since: int | None = None
+    threads: Mapping[str, str] = field(default_factory=dict)
+    rtos: str = AUTO
     kinds: tuple[str, ...] = ()
     locations: tuple[str, ...] = ()
     depth: int = DEPTH
     modifiers: frozenset[str] = frozenset()
-    process: str = ""
-    thread: str = ""
-    """Of `functions`: by number or name, "": any."""
     idle: bool = False
     """Whether `coverage` shows functions that did not run, too."""
     checked: bool = False
 
 
 def _functions(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
-    return shown.lines("functions", args=request.range, process=request.process, thread=request.thread)
+    return shown.lines("functions", args=request.range, **request.threads)
 
 
 def _calls(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
@@ -73,7 +76,7 @@ def _calls(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
 def _find_lines(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     where = Locations(shown.image)
     first, *also = map(where.search, request.locations)
-    return shown.lines("executions", args=request.range, since=request.since, **first, also=also)
+    return shown.lines("executions", args=request.range, since=request.since, **request.threads, **first, also=also)
 
 
 def _check_lines(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
@@ -90,11 +93,12 @@ def _check_lines(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
 
 
 def _events(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
-    return shown.lines("events", args=request.range, since=request.since, kinds=list(request.kinds))
+    kinds = list(request.kinds)
+    return shown.lines("events", args=request.range, since=request.since, **request.threads, kinds=kinds)
 
 
 def _gaps(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
-    return shown.lines("gaps", args=request.range, since=request.since)
+    return shown.lines("gaps", args=request.range, since=request.since, **request.threads)
 
 
 def _coverage(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
@@ -192,6 +196,7 @@ EXAMPLES = {
         ("functions demo.rvt", "the functions, in the order in which they ran"),
         ("functions demo.rvt 1,20 --calls", "the first 20, indented by their calls"),
         ("functions linux.rvt --process sh", "of Linux: those of one process"),
+        ("functions app.rvt --task logger", "the functions that a task of FreeRTOS or another system ran"),
     ),
     "calls": (
         ("calls demo.rvt", "the tree of calls, what took longest first"),
@@ -227,6 +232,8 @@ EXAMPLES = {
 
 CHECKED = ("events", "gaps", "status")
 """The commands that can show what a check finds."""
+OF_THREADS = ("functions", "find", "events", "gaps")
+"""The commands that can show what is of a task, a process or a thread alone."""
 LOST, UNSURE = 3, 4
 """The exit statuses of `check`: something differs or is lost; it cannot be told."""
 
@@ -239,8 +246,8 @@ def add_check(parser: argparse.ArgumentParser) -> None:
 def _add_arguments(name: str, parser: CommandParser) -> None:
     """Define the command line of a command."""
     verb = VERBS[name]
-    parser.set_defaults(location=(), range="", since=None, kind=(), depth=DEPTH)
-    parser.set_defaults(modifiers=(), all=False, check=False, process="", thread="")  # what a command does not have
+    parser.set_defaults(location=(), range="", since=None, kind=(), depth=DEPTH, rtos=AUTO)
+    parser.set_defaults(modifiers=(), all=False, check=False, process="", thread="", task="")  # what a command lacks
     modifiers = options_of("executions" if name == "find" else name)
     words = "".join(f" [--{it.word}]" for it in modifiers)
     aligned = f"\n{' ' * 24}" if modifiers else ""
@@ -281,19 +288,21 @@ def _add_place(name: str, parser: CommandParser) -> None:
 
 def _add_own(name: str, parser: CommandParser) -> None:
     """Add the options that a few commands have."""
-    if name == "functions":
-        parser.add_argument(
-            "--process", default="", metavar="PROCESS", help="only functions that began in it: its number, or name"
-        )
-        parser.add_argument(
-            "--thread", default="", metavar="THREAD", help="only functions that began in it: its number, or name"
-        )
     if name == "calls":
         depth = inputs.number_from(0, (1 << 31) - 1)
         parser.add_argument("--depth", type=depth, default=DEPTH, metavar="N", help=f"levels (default {DEPTH}), 0: all")
     if name == "events":
         text = f"only this kind; may be repeated: {', '.join(KINDS)}"
         parser.add_argument("--kind", action="append", default=[], choices=KINDS, metavar="KIND", help=text)
+    if name in OF_THREADS:
+        about = {
+            "task": "the turns of this task: its name (* and ? count), number or address; see `tasks`",
+            "process": "what this process of Linux ran: its number, or name",
+            "thread": "what this thread of Linux ran: its number, or name",
+        }
+        for part in PARTS:
+            parser.add_argument(f"--{part}", default="", metavar=part.upper(), help=f"only {about[part]}")
+        add_rtos(parser)
     if name in ("find", "events", "gaps"):
         parser.add_argument(
             "--from", dest="since", type=inputs.number_from(1, (1 << 63) - 1), metavar="N",
@@ -337,12 +346,12 @@ def _request(verb: ListVerb, args: argparse.Namespace) -> ListRequest:
         hart=args.hart,
         range=numbers,
         since=args.since,
+        threads={name: getattr(args, name) for name in PARTS if getattr(args, name)},
+        rtos=args.rtos,
         kinds=tuple(args.kind),
         locations=tuple(locations),
         depth=args.depth,
         modifiers=frozenset(args.modifiers),
-        process=args.process,
-        thread=args.thread,
         idle=args.all,
         checked=args.check or verb.show is _check_lines,
     )
@@ -368,7 +377,8 @@ def _print_list(verb: ListVerb, request: ListRequest, options: OutputOptions) ->
             return _print_status(session, lines, shown)
         shown.say(lines)
         for hart in harts:
-            trace = ShownTrace(session, decoded, shown, hart, len(harts) > 1, request.modifiers, early.written_of(hart))
+            written = early.written_of(hart)
+            trace = ShownTrace(session, decoded, shown, hart, len(harts) > 1, request.modifiers, written, request.rtos)
             shown.rows(verb.show(trace, request))
     return _checked_status(decoded, harts) if verb.show is _check_lines else 0
 
@@ -377,6 +387,8 @@ def _grows(verb: ListVerb, request: ListRequest) -> Callable[[ShownTrace], Itera
     """Return what shows the list of a trace that is still decoded, None if it needs the whole trace."""
     show = verb.show
     if show not in (_find_lines, _events, _gaps) or request.checked or request.range or request.since is not None:
+        return None
+    if request.threads:
         return None
     return lambda shown: show(shown, request)
 

@@ -147,6 +147,13 @@ class CallHistory:
         if last is not None and last.number < end:
             yield last._replace(end=len(self.history))
 
+    def functions_before(self, position: int) -> int:
+        """Return how many functions begin before a position."""
+        block = self.block_at(position)
+        if block < 0 or block >= len(self._begins) - 1:
+            return len(self)
+        return self._begins[block] + sum(1 for it in self._in_block(block, 0) if it.begin < position)
+
     def functions_in(self, block: int) -> list[FunctionRun]:
         """Return the functions that begin in a block of entries, without their numbers and ends."""
         return list(self._in_block(block, 0))

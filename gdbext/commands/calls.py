@@ -6,8 +6,12 @@ import re
 
 import gdb
 
+from rvtrace_gdb.gdbext import task_names
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.paged_list import (
+    THREADS,
+    THREADS_HELP,
+    UNFOLDED,
     PagedList,
     modifiers_help,
     page_size,
@@ -19,9 +23,10 @@ from rvtrace_gdb.gdbext.paged_list import (
 DEPTH = 10  # levels of the tree that are shown without /n
 
 
-class FunctionsCommand(Command, name="trace functions", completer=gdb.COMPLETE_NONE):
+class FunctionsCommand(Command, name="trace functions"):
     __doc__ = f"""Print the functions that ran, oldest first, as `record function-call-history` does.
-Usage: trace functions [-unfolded] [-process P] [-thread T] [/MODIFIERS] [RANGE]
+Usage: trace functions [-unfolded] [-task T | -process P | -thread T]
+                       [/MODIFIERS] [RANGE]
 
 A line for each time a function ran: until it called another one,
 returned, or was interrupted.
@@ -38,9 +43,8 @@ RANGE: nothing, the last ten, and then the next ten each time;
 Repetitions with a trap in them are folded, "x3366, @9 to @50484, every
 15 instructions"; a RANGE of numbers, or -unfolded, shows them all.
 
--process P, -thread T: only functions that began in this process or
-thread of the operating system, by its number or name. They have
-numbers of their own, which a RANGE means then.
+{THREADS_HELP}
+They have numbers of their own, which a RANGE means then.
 
 The cause of a trap follows the name of its handler. A gap in the trace
 has a number of its own; after a gap the calls under way are not known,
@@ -53,6 +57,9 @@ and levels start again.
         modifiers, numbers = split_modifiers(argument, "functions")
         size = page_size("function-call-history")
         PagedList("functions", modifiers or (), fold=fold, **threads).show(self, numbers, size=size)
+
+    def complete(self, text: str, word: str | None) -> list[str]:
+        return task_names.words_and_tasks(text, word, (*THREADS, UNFOLDED))
 
 
 class CallsCommand(Command, name="trace calls", completer=gdb.COMPLETE_NONE):

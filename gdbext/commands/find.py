@@ -7,10 +7,19 @@ from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, expressions, listing, location
+from rvtrace_gdb.gdbext import completion, expressions, listing, location, task_names
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.enter_key import EnterKey
-from rvtrace_gdb.gdbext.paged_list import SINCE, UNFOLDED, PagedList, split_range, split_since, split_unfolded
+from rvtrace_gdb.gdbext.paged_list import (
+    SINCE,
+    THREADS,
+    UNFOLDED,
+    PagedList,
+    split_range,
+    split_since,
+    split_threads,
+    split_unfolded,
+)
 from rvtrace_gdb.rows import list_text
 from rvtrace_gdb.rows.list_rows import FoundRow
 
@@ -41,12 +50,14 @@ is the first five of them. Default: the newest ten. "@" stands before the
 number that the place has in `trace history`.
 -from N: from the first row at or after instruction N of `trace history` on;
 `-from $trace_pos` is from where you are in the past.
+-task T, -process P, -thread T: only what is of these, see `help trace
+functions`.
 `set record instruction-history-size` sets how many."""
 
 
 class EventsCommand(Command, name="trace events"):
     __doc__ = f"""Print what happened between the instructions, oldest first.
-Usage: trace events [-unfolded] [KIND ...] [RANGE | -from N]
+Usage: trace events [-task T] [-unfolded] [KIND ...] [RANGE | -from N]
 
 KIND: only these; default: all:
   trap       exceptions and interrupts, with the cause where the trace
@@ -76,20 +87,21 @@ every 15 instructions"; a RANGE of numbers, or -unfolded, shows them all.
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         again = self._enter.repeats(argument, from_tty)
+        argument, threads = split_threads("trace events", argument)
         argument, fold = split_unfolded(argument)
         argument, since = split_since("trace events", argument)
         kinds, numbers = split_range(argument)
         anew = bool(kinds) and not again
-        question = {"kinds": kinds.split(), "fold": fold, **({} if again else since)}
+        question = {"kinds": kinds.split(), "fold": fold, **threads, **({} if again else since)}
         PagedList("events", **question).show(self, numbers, anew=anew)
 
     def complete(self, text: str, word: str | None) -> list[str]:
-        return completion.words(text, word, (UNFOLDED, SINCE, *KINDS))
+        return task_names.words_and_tasks(text, word, (*THREADS, UNFOLDED, SINCE, *KINDS))
 
 
 class GapsCommand(Command, name="trace gaps"):
     __doc__ = f"""Print where the history is not complete, and why, oldest first.
-Usage: trace gaps [RANGE | -from N]
+Usage: trace gaps [-task T] [RANGE | -from N]
 
 A line for each gap: its place, the cause, the byte of the trace that
 says so (`trace dump -offset BYTE` shows it), the last instruction
@@ -103,19 +115,20 @@ before it and the first one after it, where they are known.
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         again = self._enter.repeats(argument, from_tty)
+        argument, threads = split_threads("trace gaps", argument)
         argument, since = split_since("trace gaps", argument)
         rest, numbers = split_range(argument)
         if rest:
             raise gdb.GdbError(f"trace gaps: {rest} is not a range. See `help trace gaps`.")
-        PagedList("gaps", **({} if again else since)).show(self, numbers)
+        PagedList("gaps", **threads, **({} if again else since)).show(self, numbers)
 
     def complete(self, text: str, word: str | None) -> list[str]:
-        return completion.words(text, word, (SINCE,))
+        return task_names.words_and_tasks(text, word, (*THREADS, SINCE))
 
 
 class FindCommand(Command, name="trace find"):
     __doc__ = f"""Print when a function was entered or an instruction ran, oldest first.
-Usage: trace find PLACE ... [RANGE | -from N]
+Usage: trace find [-task T] PLACE ... [RANGE | -from N]
 
 PLACE: FUNCTION | FILE:LINE | *EXPRESSION | ADDRESS[,ADDRESS]
 Of several places there is one list, in the order in which they ran.
@@ -143,13 +156,14 @@ nothing   the same places as last time
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         again = self._enter.repeats(argument, from_tty)
+        argument, threads = split_threads("trace find", argument)
         location.refuse_condition("trace find", argument)
         argument, since = split_since("trace find", argument)
         expression, numbers = split_range(argument)
         if expression or self._last is None:
-            self._last = parse_location(expression)
+            self._last = {**parse_location(expression), **threads}
         anew = bool(expression) and not again
-        question = {**self._last, **({} if again else since)}
+        question = {**self._last, **threads, **({} if again else since)}
         PagedList("executions", **question).show(self, numbers, anew=anew)
 
     def complete(self, text: str, word: str | None) -> list[str] | int:

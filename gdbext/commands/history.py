@@ -7,10 +7,10 @@ from typing import Callable, ClassVar
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, listing, settings
+from rvtrace_gdb.gdbext import listing, settings, task_names
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.harts import selected_hart
-from rvtrace_gdb.gdbext.paged_list import PagedList, modifiers_help, page_size, split_modifiers
+from rvtrace_gdb.gdbext.paged_list import THREADS, PagedList, modifiers_help, page_size, split_modifiers, split_threads
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.rows.list_rows import HartRows, Page
 
@@ -19,7 +19,8 @@ ALL = "-all"
 
 class HistoryCommand(Command, name="trace history"):
     __doc__ = f"""Print the instructions that ran, oldest first, as `record instruction-history` does.
-Usage: trace history [-all] [/MODIFIERS] [RANGE]
+Usage: trace history [-all | -task T | -process P | -thread T]
+                      [/MODIFIERS] [RANGE]
 
 {modifiers_help("history")}
 
@@ -36,6 +37,9 @@ Lines in brackets without a number are what happened in between: traps,
 changes of privilege or context, tracing switched off and on, and, where
 the trace has timestamps, the time with the ticks since the last one.
 
+-task, -process, -thread: only what these ran, see `help trace functions`.
+The instructions keep their numbers; a RANGE counts those that are shown.
+
 Of several harts the selected thread's is shown, or the one that
 `set trace hart` names; with -all those of all harts, in the order of
 their times: each line has its number in this list, then HART:NUMBER.
@@ -45,14 +49,18 @@ RANGE is by the numbers of the list, and HART:NUMBER may stand for one.
     way_back_told: ClassVar = False
 
     def invoke(self, argument: str, from_tty: bool) -> None:
+        argument, threads = split_threads("trace history", argument)
         words = [word for word in argument.split() if word != ALL]
         modifiers, numbers = split_modifiers(" ".join(words), "history")
         style = listing.HistoryFormat() if modifiers is None else listing.HistoryFormat.from_modifiers(modifiers)
         every_hart = words != argument.split()
+        if every_hart and threads:
+            raise gdb.GdbError(f"trace history: give -{next(iter(threads))} or {ALL}, not both.")
         events, times = None if style.omit_events else True, None if style.omit_times else True
-        found = PagedList("interleaved" if every_hart else "history", events=events, times=times, at=_home())
+        at = None if threads else _home()
+        found = PagedList("interleaved" if every_hart else "history", events=events, times=times, at=at, **threads)
         page = found.show(self, numbers, Printer(style).lines)
-        if from_tty and page.notice and numbers in ("", "+"):
+        if from_tty and page.notice and numbers in ("", "+") and not threads:
             self._tell_way_back(page, every_hart)
 
     def _tell_way_back(self, page: Page, every_hart: bool) -> None:
@@ -66,7 +74,7 @@ RANGE is by the numbers of the list, and HART:NUMBER may stand for one.
         print(f"Further back: `{asked}`, then `trace history {f'{ALL} ' if every_hart else ''}-` and Enter for more.")
 
     def complete(self, text: str, word: str | None) -> list[str]:
-        return completion.words(text, word, [ALL] if text.rpartition(" ")[2] else [])
+        return task_names.words_and_tasks(text, word, [ALL, *THREADS] if text.rpartition(" ")[2] else [])
 
 
 def _home() -> int | None:

@@ -46,6 +46,7 @@ from rvtrace_gdb.gdbext.mi.fields import (
     writer_fields,
 )
 from rvtrace_gdb.gdbext.options import MACHINE, Option, OptionError, Table
+from rvtrace_gdb.gdbext.paged_list import THREADS
 from rvtrace_gdb.gdbext.replay import position
 from rvtrace_gdb.gdbext.replay.mode import mode
 from rvtrace_gdb.gdbext.text import error_line, print_line
@@ -192,7 +193,6 @@ def calls_of(given: Arguments) -> RowFields:
 def functions(given: Arguments) -> RowFields:
     """Return the functions that ran."""
     parameters: dict[str, Any] = {word: given.options[word] for word in _words("functions")}
-    parameters.update((name, "".join(given.options[name])) for name in _OF_THREAD)
     return _list(given, "functions", **parameters)
 
 
@@ -448,19 +448,18 @@ _DIFF = (
 )
 _WHY = (Option("-branches"), Option("-thin"), Option("-depth", most=commands_why.DEPTH_MOST))
 _LOG = (*FOUND, *(Option(f"-{name}", text=name.upper(), default=()) for name in ("if", "letter", "range", "time")))
-_OF_THREAD = ("process", "thread")
-_THREADS = tuple(Option(f"-{name}", text="a number, or a name", shown=name.upper(), default=()) for name in _OF_THREAD)
+_THREADS = tuple(Option(name, text="a number, or a name", shown=name[1:].upper(), default=()) for name in THREADS)
 TABLE = (
     MiCommand("info", info),
     MiCommand("start", start, raw=True),
     MiCommand("stop", stop),
     MiCommand("status", status),
     MiCommand("told", reported_state),
-    MiCommand("history", history, (*PAGE, Option("-opcodes", default=False))),
-    MiCommand("events", events, (*FOUND, Option("-kind", text="a kind of event", shown="TEXT", default=()))),
-    MiCommand("gaps", gaps, FOUND),
+    MiCommand("history", history, (*PAGE, *_THREADS, Option("-opcodes", default=False))),
+    MiCommand("events", events, (*FOUND, *_THREADS, Option("-kind", text="a kind of event", shown="TEXT", default=()))),
+    MiCommand("gaps", gaps, (*FOUND, *_THREADS)),
     MiCommand("check", check),
-    MiCommand("find", find, FOUND, "LOCATION"),
+    MiCommand("find", find, (*FOUND, *_THREADS), "LOCATION"),
     MiCommand("log", log, _LOG, "EXPR"),
     MiCommand("calls-of", calls_of, (*FOUND, *_LOG[-2:]), "FUNCTION"),
     MiCommand("functions", functions, (*PAGE, *(Option(f"-{word}") for word in _words("functions")), *_THREADS)),
@@ -523,6 +522,8 @@ def _list(given: Arguments, what: str, *, opcodes: bool = False, **parameters: A
     begin, since = given.options["begin"], given.options.get("from")
     if begin is not None and since is not None:
         raise gdb.GdbError("--begin and --from are two ways to say where the rows begin: give one.")
+    threads = (option.key for option in _THREADS if given.options.get(option.key))
+    parameters.update((name, "".join(given.options[name])) for name in threads)
     part = {"begin": begin, "count": given.options["count"], **({} if since is None else {"since": since})}
     return list_fields(what, parameters, part, opcodes=opcodes)
 

@@ -27,13 +27,15 @@ means the newest *count* rows, of calls the first.
 |              |                   | *pc*: of the live hart, for `Page.comes`                                          |
 | log          | `LoggedRow`       | see `session.rpc.log`                                                             |
 | calls_of     | `OneCallRow`      | the same                                                                          |
-| functions    | `FunctionRow`     | *fold*, of these and of events: what repeats itself is shown once; *process*,     |
-|              |                   | *thread*: only those that began in these, by number or name                       |
+| functions    | `FunctionRow`     | *fold*, of these and of events: what repeats itself is shown once                 |
 | calls        | `CallRow`         | *depth*: how many levels, 0 for all                                               |
 | differences  | `DifferenceRow`   | those of `session.rpc.diff`                                                       |
 | records      | `RecordRow`       | *access*: see `session.target.csr_access`; row 1 is entry 0, see `ctr_records`    |
 | why          | `WhyRow`          | *name*, *at*, *register*, *where*, *branches*, *thin*, *depth*, *row*: see        |
 |              |                   | `session.rpc.why`                                                                 |
+
+History, functions, events, gaps, executions, log and calls_of can be those of a task, a process or a thread alone: the
+parameters are in `session.rpc.parts`. Rows are numbered in that list; instructions keep their numbers.
 
 The modifiers of a list that the session computes on request alone are parameters, too, by their words:
 `rows.list_text.MODIFIERS`.
@@ -47,7 +49,7 @@ as reported to the user. *most*: how many bytes may be read out of the target fo
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Annotation, Between, HartRows, Page
@@ -66,9 +68,6 @@ from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, JsonMessa
 from rvtrace_gdb.session.selected_history import HistoryNumber, SelectedHistory, functions_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
-
-if TYPE_CHECKING:
-    from rvtrace_gdb.session.queries.function_parts import FunctionPart
 
 
 class ListSelection(NamedTuple):
@@ -159,7 +158,7 @@ def _computed(what: str, params: Params) -> dict[str, bool]:
 
 
 def _folded(
-    listed: "PagedResults | FunctionList | FunctionPart", params: Params, requested: Range, rows: RowFetch
+    listed: PagedResults | FunctionList, params: Params, requested: Range, rows: RowFetch
 ) -> tuple[PageSelection, Folding | None]:
     """Return the page that is requested, and what is folded in it, if that is requested and it is a page."""
     is_page = requested.most is None and requested.args in ("", "+", "-") and requested.size and len(listed)
@@ -173,7 +172,7 @@ def page(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return a part of a list, see the module. Raises BadRequest, RangeError, and as `Session.history`."""
     what, requested = params.choice("what", LISTS), Range.from_params(params)
     found = LISTS[what](session, params, requested, progress)
-    if what not in _AT_HAND:
+    if what not in _AT_HAND or params.is_of_part():
         session.last[what] = found
     return found.page(ROWS_AT_ONCE if requested.most is None else requested.most)._asdict()
 
@@ -182,7 +181,7 @@ def rows(session: Session, params: Params, progress: Progress) -> JsonMessage:
     """Return more rows of the list that was requested last. Raises BadRequest, NoTrace."""
     what = params.choice("what", LISTS)
     begin, end = params.page("rows")
-    if what in _AT_HAND:
+    if what in _AT_HAND and not params.is_of_part():
         found = _AT_HAND[what](session, params)
     elif what in session.last:
         found = session.last[what]
@@ -202,6 +201,8 @@ def _history(session: Session, params: Params, requested: Range, progress: Progr
 
 def _instructions(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     context, at = params.context(), params.optional_number("at")
+    if params.is_of_part():
+        return _instructions_of_part(session, params, requested, progress)
     if requested.most is not None:
         selected = session.selected(context, progress)
         length = len(selected.history)
@@ -209,6 +210,24 @@ def _instructions(session: Session, params: Params, requested: Range, progress: 
     at = session.number_of_selected_hart(context) if at is None else at
     selected, selection = session.history_page(requested.args, requested.size, context, progress, at)
     return _of_history(session, selected, selection, params, session.require_capture().lengths[selected.hart])
+
+
+def _instructions_of_part(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
+    """Return the instructions of a part, which keep their numbers in the history."""
+    from rvtrace_gdb.session.queries.parts_query import InstructionQuery  # few lists are of a part
+
+    selected = session.selected(params.context(), progress)
+    found = listed(session, InstructionQuery(), selected, params, requested, progress)
+    events = _of_history(session, selected, PageSelection(1, 1), params).events
+
+    def what_happened(begin: int, end: int) -> Sequence[Annotation]:
+        numbers = [row[0] for row in found.rows(begin, end)]
+        starts = [at for at, number in enumerate(numbers) if not at or number != numbers[at - 1] + 1]
+        stretches = zip(starts, [*starts[1:], len(numbers)], strict=True)
+        assert events is not None
+        return [it for first, stop in stretches for it in events(numbers[first], numbers[stop - 1] + 1)]
+
+    return found._replace(events=None if events is None else what_happened)
 
 
 def _history_at_hand(session: Session, params: Params) -> ListSelection:
@@ -328,7 +347,7 @@ def listed(
     session: Session, query: ListQuery, selected: SelectedHistory, params: Params, requested: Range, progress: Progress
 ) -> ListSelection:
     """Return the results of a query in a history. Raises RangeError, BadQuery."""
-    results = session.searches.results(query, selected, progress)
+    results = session.searches.results(_of_part(session, query, selected, params, progress), selected, progress)
     requested = _since(results, params, requested)
     selection, folding = _folded(results, params, requested, results.rows)
     if requested.most is None and not len(results):
@@ -340,6 +359,17 @@ def listed(
     comes = isinstance(query, ExecutionQuery) and pc is not None and query.comes(pc, history, program)
     paged = _paged(selected, len(results), selection, results.rows)
     return paged._replace(lines=[*selected.lines, *notes], comes=comes, folding=folding)
+
+
+def _of_part(
+    session: Session, query: ListQuery, selected: SelectedHistory, params: Params, progress: Progress
+) -> ListQuery:
+    """Return the query that a request is about: of a task, a process or a thread alone, or of all."""
+    if not params.is_of_part():
+        return query
+    from rvtrace_gdb.session.rpc.parts import part_query  # few lists are of parts
+
+    return part_query(session, query, selected, params, progress)
 
 
 def _no_results_notice(query: ListQuery, results: PagedResults, selected: SelectedHistory) -> str:
@@ -372,37 +402,15 @@ def _since(results: PagedResults, params: Params, requested: Range) -> Range:
 
 def _functions(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     selected = session.selected(params.context(), progress)
-    functions: FunctionList | FunctionPart = functions_of(session, selected, progress)
-    process, thread = params.text("process", ""), params.text("thread", "")
-    if process or thread:
-        functions = _functions_of_threads(session, selected, process, thread, progress)
+    if params.is_of_part():
+        from rvtrace_gdb.session.queries.parts_query import FunctionQuery  # few lists are of a part
+
+        query = FunctionQuery(**_computed("functions", params))
+        return listed(session, query, selected, params, requested, progress)
+    functions = functions_of(session, selected, progress)
     rows = partial(functions.rows, **_computed("functions", params))
     selection, folding = _folded(functions, params, requested, rows)
     return _paged(selected, len(functions), selection, rows)._replace(folding=folding)
-
-
-class _ThreadFunctions(NamedTuple):
-    """The functions of processes and threads of a history, by what was asked for."""
-
-    by_names: dict[tuple[str, str], "FunctionPart"]
-
-
-def _functions_of_threads(
-    session: Session, selected: SelectedHistory, process: str, thread: str, progress: Progress
-) -> "FunctionPart":
-    """Return the functions that began while a thread ran. Raises NoSuchThread."""
-    from rvtrace_gdb.session.queries import function_parts  # few traces have threads
-
-    history = selected.history
-    kept = session.cached(_ThreadFunctions, history, lambda: _ThreadFunctions({})).by_names
-    if (process, thread) not in kept:
-        threads = function_parts.threads_named(session.require_capture().capture, history, process, thread)
-        parts = function_parts.parts_of_threads(history, threads)
-        functions = functions_of(session, selected, progress)
-        kept[process, thread] = function_parts.FunctionPart(
-            functions, parts, function_parts.words_for(process, thread)
-        )
-    return kept[process, thread]
 
 
 def _calls(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:

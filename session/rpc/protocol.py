@@ -54,6 +54,10 @@ class BadName(RvtraceError):
         self.name = name
 
 
+PARTS = ("task", "process", "thread")
+"""The parameters that say whose list is asked for, see `session.rpc.parts`."""
+
+
 class Params:
     """The parameters of a request to *method*. Each getter raises `BadRequest`; unknown parameters are ignored."""
 
@@ -129,6 +133,10 @@ class Params:
         if extent is None:
             raise self._bad(name)
         return Extent(*extent)
+
+    def is_of_part(self) -> bool:
+        """Return whether a list is that of a task, a process or a thread, see `session.rpc.parts`."""
+        return any(self._values.get(name) for name in PARTS)
 
     def list_query(self) -> ListQuery:
         """Return what to search for: *what* and its parameters."""

@@ -63,6 +63,7 @@ MODULES: dict[str, str] = {
     **dict.fromkeys(("ctr_start", "ctr_stop", "ctr_connected", "ctr_clear", "ctr_status", "ctr_stack"), "hardware"),
     **dict.fromkeys(("usb", "usb_harts", "usb_halt", "usb_resume", "usb_step", "usb_reg"), "hardware"),
     **dict.fromkeys(("page", "rows", "glance"), "pages"),
+    "task_names": "parts",
     **dict.fromkeys(("connect", "past", "notes", "place", "enter", "goto", "follow_program", "show_place"), "replay"),
     **dict.fromkeys(("frames", "entered_at", "steps", "registers_known", "native", "gone"), "replay"),
     **dict.fromkeys(("export", "exports"), "export"),

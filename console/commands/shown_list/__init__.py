@@ -20,7 +20,7 @@ class ShownTrace(NamedTuple):
     """A trace that is shown: *hart*, of which, and whether its rows name the hart.
 
     *modifiers*: the words of those of its list that are given. *written*: how many rows of its list are written, with
-    what is before them.
+    what is before them. *rtos*: the system whose tasks are known, see `Context`.
     """
 
     session: Session
@@ -30,9 +30,10 @@ class ShownTrace(NamedTuple):
     is_one_of_several: bool
     modifiers: frozenset[str] = frozenset()
     written: int = 0
+    rtos: str = "auto"
 
     def params(self, **given: Any) -> Params:
-        return Params({"context": {"hart": self.hart}, **given}, "rvtrace")
+        return Params({"context": {"hart": self.hart, "rtos": self.rtos}, **given}, "rvtrace")
 
     def lines(self, what: str, **parameters: Any) -> Iterator[str]:
         """Yield the lines of a list."""

@@ -270,7 +270,7 @@ def test_a_trace_is_needed() -> None:
         ("trace find mai", ["trace find main"]),
         ("trace find median mai", ["trace find median main"]),
         ("trace find main -f", ["trace find main -from"]),
-        ("trace gaps -", ["trace gaps -from"]),
+        ("trace gaps -", [f"trace gaps -{word}" for word in ("from", "process", "task", "thread")]),
         ("trace events tra", ["trace events trace-off", "trace events trace-on", "trace events trap"]),
         ("trace events loss trace-o", ["trace events loss trace-off", "trace events loss trace-on"]),
         ("trace events con", ["trace events context", "trace events context-switch", "trace events control"]),

@@ -30,9 +30,11 @@ def test_each_is_a_command(name: str, alone: GdbMi) -> None:
     [
         ("history", "there is no trace: `trace start` makes one, `trace open FILE` shows a saved one"),
         ("history --cont 5", "-rvtrace-history: there is no option --cont. "
-         "Usage: -rvtrace-history [--begin N] [--count N] [--opcodes]"),
+         "Usage: -rvtrace-history [--begin N] [--count N] [--task TASK] [--process PROCESS]"
+         " [--thread THREAD] [--opcodes]"),
         ("history 5", "-rvtrace-history: 5 is one word too many. "
-         "Usage: -rvtrace-history [--begin N] [--count N] [--opcodes]"),
+         "Usage: -rvtrace-history [--begin N] [--count N] [--task TASK] [--process PROCESS]"
+         " [--thread THREAD] [--opcodes]"),
         ("history --count", "-rvtrace-history: --count needs a value."),
         ("history --count 4097", "-rvtrace-history: --count takes a number from 0 to 4096, got: 4097."),
         ("history --begin 0", "-rvtrace-history: --begin takes a number from 1 on, got: 0."),
@@ -40,7 +42,8 @@ def test_each_is_a_command(name: str, alone: GdbMi) -> None:
         ("history --begin 99999999999999999999", "-rvtrace-history: --begin takes a number from 1 on,"
          " got: 99999999999999999999."),
         ("find", "-rvtrace-find: LOCATION is missing."
-         " Usage: -rvtrace-find [--begin N] [--count N] [--from N] LOCATION"),
+         " Usage: -rvtrace-find [--begin N] [--count N] [--from N] [--task TASK] [--process PROCESS]"
+         " [--thread THREAD] LOCATION"),
         ("find nonsense", '-rvtrace-find: nonsense: No symbol "nonsense" in current context.'),
         ("start --nonsense", "trace start: unknown option -nonsense. See `help trace start`."),
         ("open /nonsense.rvt", "/nonsense.rvt: cannot be read: No such file or directory"),

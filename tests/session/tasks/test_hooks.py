@@ -8,11 +8,11 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.tasks import tasks_of
 from rvtrace_gdb.session.tasks.turns import TaskTurns
-from tests.helpers.task_systems import freertos
+from tests.helpers.task_systems import freertos, small
 from tests.session.tasks.captures import TaskCapture, captured, turns_noted
 
 RV64, RV32 = "rv64imac_zicsr", "rv32imac_zicsr"
-BEHIND = 150
+BEHIND = 200
 """Instructions from a hook to the end of the function that switches, at most."""
 
 
@@ -51,3 +51,21 @@ def test_turns_of_the_real_freertos_are_those_of_its_hooks(
     check_against_hooks(capture)
     found, created = turns_of(capture), {note.number: note for note in capture.notes}
     assert all(task.id in created and created[task.id].task == task.address for task in found.tasks)
+
+
+@pytest.mark.parametrize(
+    ("system", "march", "etrace", "options"),
+    [
+        ("zephyr", RV64, False, ()),
+        ("zephyr", RV32, True, ("-DNESTED",)),
+        ("rtthread", RV64, True, ()),
+        ("rtthread", RV32, False, ("-DOVERFLOW",)),
+        ("linux", RV64, True, ("-DOVERFLOW",)),
+        ("linux", RV32, False, ()),
+    ],
+)
+def test_turns_of_small_kernels_are_those_of_their_hooks(
+    tmp_path: Path, system: str, march: str, etrace: bool, options: tuple[str, ...]
+) -> None:
+    """Their structures and the functions that switch are those of Zephyr, RT-Thread and Linux."""
+    check_against_hooks(captured(small(tmp_path, system, *options, march=march), etrace=etrace))

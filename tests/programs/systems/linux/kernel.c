@@ -207,7 +207,6 @@ void system_begin(int hart)
     lock();
     slot_take(idle, IDLE, hart);
     slot_next(hart);
-    trace_sched_switch(idle);
     unlock();
     if (hart == 0)
         program_begin();

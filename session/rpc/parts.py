@@ -1,0 +1,68 @@
+"""Lists of what ran in a task, a process or a thread of an operating system: parameters that several lists have.
+
+*task*: the turns of tasks, see `TaskTurns.tasks_named`. *process*, *thread*: by number or name, see
+`session.queries.thread_parts`. Several at once: what is in all of them.
+
+    task_names {context} -> {names}
+
+The names of the tasks in the history that was decoded last, for completion; none, if none is known.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from rvtrace_gdb.session.queries.parts_query import PartsQuery
+from rvtrace_gdb.session.queries.search import ListQuery
+from rvtrace_gdb.session.rpc.protocol import PARTS, JsonMessage, Params
+from rvtrace_gdb.session.selected_history import SelectedHistory
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import Progress
+
+
+def part_query(
+    session: Session, query: ListQuery, selected: SelectedHistory, params: Params, progress: Progress
+) -> ListQuery:
+    """Return a query for what another one finds in the parts that a request is about.
+
+    Raises NoTasks, BadTaskSystem, BadQuery (there is no such task), NoSuchThread, and what *progress* raises.
+    """
+    task, process, thread = (params.text(name, "") for name in PARTS)
+    parts, words = [range(len(selected.history))], list[str]()
+    if task:
+        from rvtrace_gdb.session.tasks.tasks import tasks_of
+
+        turns = tasks_of(session, selected, progress)
+        parts, words = turns.ranges_of(turns.tasks_named(task)), [f"task {task}"]
+    if process or thread:
+        from rvtrace_gdb.session.queries.thread_parts import parts_of_threads, threads_named, words_for
+
+        threads = threads_named(session.require_capture().capture, selected.history, process, thread)
+        parts = list(_common(parts, parts_of_threads(selected.history, threads)))
+        words.append(words_for(process, thread))
+    return PartsQuery(query, tuple(parts), " and ".join(words))
+
+
+def _common(some: Sequence[range], others: Sequence[range]) -> Iterator[range]:
+    """Yield what is in two lists of parts, which are in order."""
+    at = other = 0
+    while at < len(some) and other < len(others):
+        both = range(max(some[at].start, others[other].start), min(some[at].stop, others[other].stop))
+        if both:
+            yield both
+        if some[at].stop <= others[other].stop:
+            at += 1
+        else:
+            other += 1
+
+
+def task_names(session: Session, params: Params, progress: Progress) -> JsonMessage:
+    """Return the names of tasks, see the module. Raises BadTaskSystem, and what *progress* raises."""
+    selected = session.last_selected(params.context())
+    if selected is None or not len(selected.history):
+        return {"names": []}
+    from rvtrace_gdb.session.tasks.tasks import known_tasks  # few requests are about tasks
+
+    turns = known_tasks(session, selected, progress)
+    return {"names": [] if turns is None else sorted({task.name for task in turns.tasks if task.name})}
+
+
+METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {"task_names": task_names}
