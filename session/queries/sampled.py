@@ -1,7 +1,7 @@
 """The report of a trace without a flow: where its PC samples are, and which calls the encoder reported."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rvtrace_gdb.decode.history.history import History
@@ -42,6 +42,23 @@ def sampled_reports(
     return made
 
 
+def merged_reports(reports: Sequence[SampledReport], top: int) -> SampledReport:
+    """Return one report of several, which have all of their rows: samples and calls of a name add up. *top*: rows of
+    each section, 0: all.
+    """
+    functions, lines, calls = Counter[str](), Counter[str](), Counter[tuple[str, str]]()
+    for one in reports:
+        functions.update(dict(one.functions))
+        lines.update(dict(one.lines))
+        calls.update({(row.caller, row.callee): row.calls for row in one.calls})
+    rows = _counted_rows(functions, lines, calls)
+    return SampledReport(
+        sorted({hart for one in reports for hart in one.harts}), sum(one.samples for one in reports),
+        sum(one.placeless for one in reports), sum(one.losses for one in reports),
+        sum(one.unended for one in reports), **_first_rows(rows, SECTIONS, top),
+    )  # fmt: skip
+
+
 def _all_counts(histories: Iterable[History]) -> Mapping[Any, int]:
     counts: Counter[Any] = Counter()
     for history in histories:
@@ -52,16 +69,27 @@ def _all_counts(histories: Iterable[History]) -> Mapping[Any, int]:
 def _report(histories: Mapping[int, History], decoded: Decoded, names: Collection[str], top: int) -> SampledReport:
     program: Program = decoded.program
     counts = sample_counts(histories, program)
-    rows: dict[str, list[Any]] = {
-        "functions": [SampledPlace(name, count) for name, count in _sorted(counts.functions)],
-        "lines": [SampledPlace(name, count) for name, count in _sorted(counts.lines)],
-        "calls": [SampledCall(caller, callee, count) for (caller, callee), count in _sorted(counts.calls)],
-    }
-    more = {name: len(rows[name]) - top for name in names if top and len(rows[name]) > top}
-    shown = {name: (rows[name][:top] if top else rows[name]) if name in names else [] for name in rows}
+    rows = _counted_rows(counts.functions, counts.lines, counts.calls)
     return SampledReport(
-        sorted(histories), counts.samples, counts.placeless, counts.losses, counts.unended, more=more, **shown
-    )
+        sorted(histories), counts.samples, counts.placeless, counts.losses, counts.unended,
+        **_first_rows(rows, names, top),
+    )  # fmt: skip
+
+
+def _counted_rows(
+    functions: "Counter[str]", lines: "Counter[str]", calls: "Counter[tuple[str, str]]"
+) -> dict[str, list[Any]]:
+    return {
+        "functions": [SampledPlace(name, count) for name, count in _sorted(functions)],
+        "lines": [SampledPlace(name, count) for name, count in _sorted(lines)],
+        "calls": [SampledCall(caller, callee, count) for (caller, callee), count in _sorted(calls)],
+    }
+
+
+def _first_rows(rows: dict[str, list[Any]], names: Collection[str], top: int) -> dict[str, Any]:
+    """Return the rows that are shown of the sections *names*, and as `more` how many are not."""
+    more = {name: len(rows[name]) - top for name in names if top and len(rows[name]) > top}
+    return {name: (rows[name][:top] if top else rows[name]) if name in names else [] for name in rows} | {"more": more}
 
 
 def _sorted(counts: "Counter[Any]") -> list[tuple[Any, int]]:

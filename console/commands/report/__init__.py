@@ -22,6 +22,7 @@ from rvtrace_gdb.rows.report_text import report_fields, report_lines
 from rvtrace_gdb.rows.sampled_rows import SampledReport
 from rvtrace_gdb.rows.sampled_text import sampled_fields, sampled_lines
 from rvtrace_gdb.session.queries.reports import ReportChoice, reports
+from rvtrace_gdb.session.queries.sampled import merged_reports
 from rvtrace_gdb.session.report import notes
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import json_line
@@ -112,9 +113,9 @@ def _request(args: argparse.Namespace) -> ReportRequest:
         raise ReportError("-: with --merge each capture is a file")
     names = files if len(files) > 1 else [""]
     choice = ReportChoice(tuple(sections) or USUAL, args.top, args.depth, args.each)
-    alone = choice if len(files) == 1 else None
+    of_each = choice if len(files) == 1 else choice._replace(top=0, each=False)
     traces = tuple(
-        ProfiledTrace(raw.trace_request(args, file), args.hart, "".join(ranges), name, INTERVALS in sections, alone)
+        ProfiledTrace(raw.trace_request(args, file), args.hart, "".join(ranges), name, INTERVALS in sections, of_each)
         for file, name in zip(files, names, strict=True)
     )
     return ReportRequest(traces, choice, Readers.from_arguments(args), args.html)
@@ -133,10 +134,19 @@ def run(args: argparse.Namespace) -> int:
         profiles = _profiles(request, shown, sampled)
         first = next(profiles, None)
         if first is None and sampled:
-            _print_sampled(sampled, shown)
+            several = len(request.traces) > 1
+            _print_sampled([merged_reports(sampled, request.choice.top)] if several else sampled, shown)
         else:
+            profiles = _all_with_flow(profiles, sampled)
             print_reports(reports(profiles if first is None else chain([first], profiles), request.choice), shown)
     return 0
+
+
+def _all_with_flow(profiles: Iterator[Profile], sampled: Sequence[SampledReport]) -> Iterator[Profile]:
+    """Yield profiles. Raises ReportError if other captures have samples alone, which are not the same sort of count."""
+    yield from profiles
+    if sampled:
+        raise ReportError("some of these captures have PC samples or calls without a flow: report them by themselves")
 
 
 def _print_sampled(sampled: Sequence[SampledReport], shown: CommandOutput) -> None:

@@ -15,6 +15,7 @@ from rvtrace_gdb.session.queries.search import KINDS
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode.ntrace.messages import message
 from tests.gdbext.gdb_process import GDB, SOURCE, run_gdb
+from tests.helpers import reference_streams
 from tests.helpers.event_traces import ELF, EVENTS, in_circuit, sample, written
 from tests.helpers.gdb_mi import GdbMi
 from tests.helpers.started_python import rvtrace
@@ -87,6 +88,27 @@ def test_samples_are_reported(capture: Path, capsys: pytest.CaptureFixture[str])
     (report,) = (json.loads(line) for line in shown(capsys, "report", capture, "functions", "--top", "1", "--json"))
     assert report["functions"] == [{"name": "median", "samples": 4}]
     assert (report["samples"], report["more"], report["calls"]) == (5, {"functions": 1}, [])
+
+
+def test_samples_of_several_captures_add_up(
+    capture: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Shares stay, of three times as many samples: +-1.96 * sqrt(0.8 * 0.2 / 15) = 20.2 %."""
+    more = ("--merge", capture, capture)
+    lines = shown(capsys, "report", capture, *more)
+    assert [line.split() for line in lines if "+-" in line] == [
+        ["12", "80.0%", "+-20.2", "median"],
+        ["3", "20.0%", "+-20.2", "main"],
+    ]
+    words = ("functions", "--top", "1", "--json", *more)
+    (report,) = (json.loads(line) for line in shown(capsys, "report", capture, *words))
+    assert (report["samples"], report["more"], report["calls"]) == (15, {"functions": 1}, [])
+    flow = tmp_path / "flow.rvt"
+    stream = reference_streams.FOLDER / "median.1.nex"
+    assert main(["import", str(stream), "--ntrace", "--elf", ELF, "-o", str(flow)]) == 0
+    for first, second in ((flow, capture), (capture, flow)):
+        assert main(["report", str(first), "--merge", str(second)]) == 1
+        assert "some of these captures have PC samples or calls without a flow" in capsys.readouterr().err
 
 
 def test_flat_profiles(capture: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
