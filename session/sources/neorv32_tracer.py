@@ -62,7 +62,8 @@ class TracerTrace(TransferSource):
 
     def _capture(self) -> CapturedBranches:
         told = self._in_force
-        registers = {"CTRL": told.ctrl, "STOP_ADDR": told.stop_addr, **self._ends}
+        ends = {name: at for name, at in self._ends.items() if name == BEGIN or not self.incomplete}
+        registers = {"CTRL": told.ctrl, "STOP_ADDR": told.stop_addr, **ends}
         port = BranchPort(self.tracer.name, "neorv32", tuple(registers.items()))
         data = b"".join(ENTRY.pack(*entry) for entry in self._entries)
         first = self._entries[0][0] & 1 if self._entries else 1
@@ -114,6 +115,8 @@ class TracerTrace(TransferSource):
         """Read all entries. A hart that runs goes untraced meanwhile, which the trace shows."""
         hart = self.tracer.hart
         self.failure, self.incomplete, self.halted = None, True, ()
+        for name in (END, EBREAK):
+            self._ends.pop(name, None)
         if self.state is not None:
             self.state.forget_end()
         fresh: list[tuple[int, int]] = []
@@ -129,12 +132,12 @@ class TracerTrace(TransferSource):
                 self._add_entries(fresh)
                 if stops and not ending:
                     self._access.resume(hart)
+            if self.tracing:
+                self._note_halt()
         except RvtraceError as error:
             self.failure = error
             return
         self.incomplete, self.halted = False, halted
-        if self.tracing:
-            self._note_halt()
 
     def _look_whether_it_ended(self) -> None:
         """Note that tracing stopped by itself: at the stop address, or because the processor was reset."""
@@ -142,7 +145,6 @@ class TracerTrace(TransferSource):
         if not self.tracing or now.running:
             return
         self.tracing = False
-        self._ends.pop(END, None)
         if not now.switched_on:
             self.notes.append(f"{self.tracer.name} was reset, and what it held is lost: `trace start` starts it again")
         elif self._stop_addr is not None:
@@ -152,9 +154,7 @@ class TracerTrace(TransferSource):
             self.notes.append(f"{self.tracer.name} was stopped on the target")
 
     def _note_halt(self) -> None:
-        """Note where the hart is halted now, and whether by a breakpoint."""
-        for name in (END, EBREAK):
-            self._ends.pop(name, None)
+        """Note where the hart is halted now, and whether by a breakpoint. Raises the transport's errors."""
         found = None if self.state is None else self.state.registers_now(self.tracer.hart)
         if found is not None:
             self._ends[END] = found.pc

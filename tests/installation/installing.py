@@ -34,7 +34,8 @@ def tracked() -> list[str]:
 
 def built(folder: Path) -> tuple[Path, Path]:
     """(wheel, source distribution) in *folder*, the wheel from the other, as pip makes it for who installs that: with
-    nothing but what pyproject.toml says that it takes. pip keeps it for the next who installs that by its name.
+    nothing but what pyproject.toml says that it takes. pip keeps it for the next who installs that by its name. The
+    kernel is compiled without optimization, which takes a third of the time; nothing here is measured.
     """
     source = folder / "source"
     source.mkdir()
@@ -43,7 +44,8 @@ def built(folder: Path) -> tuple[Path, Path]:
     done("sh", "-c", f"xargs -0 cp --no-dereference --parents --target-directory={source} <{names}", cwd=HOME)
     done(sys.executable, "-m", "build", "--sdist", "--no-isolation", "--outdir", folder, source)
     (sdist,) = folder.glob("*.tar.gz")
-    done(sys.executable, "-m", "pip", *QUIETLY, "wheel", "--no-deps", "--wheel-dir", folder, sdist)
+    words = (sys.executable, "-m", "pip", *QUIETLY, "wheel", "--no-deps", "--wheel-dir", folder, sdist)
+    done(*words, RVTRACE_KERNEL_FLAGS="-O0")
     (wheel,) = folder.glob("*.whl")
     return wheel, sdist
 

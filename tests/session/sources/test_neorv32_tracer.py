@@ -47,6 +47,9 @@ class Bench:
     def pcs(self) -> list[int]:
         return list(self.session.decoded(self.context)[0].pcs())
 
+    def registers(self) -> dict[str, int]:
+        return dict(self.session.capture().branches[0].in_force.registers)
+
     def all(self) -> list[int]:
         return list(islice(executed(self.elf), self.ran))
 
@@ -183,6 +186,28 @@ def test_a_read_out_that_fails_keeps_what_was_read(bench: Bench) -> None:
     count[0] = 100
     pcs = bench.pcs()
     assert is_part(pcs, bench.all()) and len(pcs) > 300
+
+
+def test_a_read_out_that_fails_does_not_end_where_the_hart_was(bench: Bench) -> None:
+    """What ran before the entries that are missing says nothing of where the hart is."""
+    bench.there.registers = True
+    bench.session.start(bench.context)
+    bench.run(300)
+    assert bench.pcs() == bench.all() and "END" in bench.registers()
+    bench.run(300)
+    count = [0]
+
+    def breaks(address: int) -> None:
+        count[0] += address == BASE + 0xC
+        if count[0] == 10:
+            raise CableOut
+
+    bench.there.broken = breaks
+    pcs, whole = bench.pcs(), bench.all()
+    assert 300 < len(pcs) < 590 and pcs == whole[: len(pcs)] and "END" not in bench.registers()
+    assert any("the cable is out" in line for line in bench.session.status(bench.context))
+    bench.there.broken = lambda address: None
+    assert len(bench.pcs()) > len(pcs) and "END" in bench.registers()
 
 
 def test_what_is_not_a_tracer_is_refused(bench: Bench) -> None:
