@@ -79,19 +79,8 @@ def branch_stacks(trace: ExportedTrace, progress: Progress, most: int) -> Iterat
         yield BranchStack(sources, targets, last, part.stop - 1)
 
 
-def processes_of(trace: ExportedTrace) -> dict[ExportedProcess, list[TextMapping]]:
-    """Return the processes of a hart, and what each has mapped."""
-    history, processes = trace.history, ExportedProcesses(trace)
-    at_start = history.context_at(trace.part.start)
-    contexts = [at_start, *(it for at, it in history.contexts if at in trace.part)]
-    found: dict[ExportedProcess, dict[int, Image]] = {}
-    for context in contexts:
-        image = trace.program.image_of(context)
-        found.setdefault(processes.process_of(context), {})[id(image)] = image
-    return {process: _mappings(images.values()) for process, images in found.items()}
-
-
-def _mappings(images: Iterable[Image]) -> list[TextMapping]:
+def mappings(images: Iterable[Image]) -> list[TextMapping]:
+    """Return where the executable segments of programs are."""
     found: dict[TextMapping, None] = {}
     for image in images:
         for elf, bias in image.layers:
@@ -100,12 +89,12 @@ def _mappings(images: Iterable[Image]) -> list[TextMapping]:
     return list(found)
 
 
-def mapping_texts(trace: ExportedTrace) -> Iterator[tuple[ExportedProcess, str]]:
+def mapping_texts(processes: ExportedProcesses) -> Iterator[tuple[ExportedProcess, str]]:
     """Yield what perf script shows of the mappings of each process: of the first segment of each file, as llvm-profgen
     takes the others for a file that was mapped in pieces.
     """
-    for process, mapped in processes_of(trace).items():
-        first = {it.path: it for it in reversed(mapped)}
+    for process, images in processes.mapped().items():
+        first = {it.path: it for it in reversed(mappings(images))}
         for one in reversed(first.values()):
             yield process, one.text(process)
 

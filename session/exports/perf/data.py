@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.missing import cause, missing
-from rvtrace_gdb.session.exports.perf.branch_stacks import CUT, branch_stacks, processes_of
+from rvtrace_gdb.session.exports.perf.branch_stacks import CUT, branch_stacks, mappings
 from rvtrace_gdb.session.exports.perf.data_file import USER, PerfDataEvent, PerfDataFile, RecordMoment
 from rvtrace_gdb.session.exports.perf.events import CallChainFrame, HartEvents, PerfEvent
 from rvtrace_gdb.session.exports.perf.itrace import Itrace, PerfEventKind, itrace_of
@@ -42,7 +42,6 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
     with PerfDataFile(list(kinds.values()), trace.program.xlen) as made:
         numbers = {kind: number for number, kind in enumerate(kinds, 1)}
         for hart in trace.harts:
-            _add_processes(made, hart)
             _EventRecords(made, hart, itrace, numbers, progress).add()
         made.write(file)
     return Written()
@@ -74,11 +73,12 @@ class _EventRecords:
         progress: Progress,
     ) -> None:
         self._file, self._hart, self._itrace, self._numbers, self._progress = file, hart, itrace, numbers, progress
-        self._events, self._processes = HartEvents(hart, itrace, progress), ExportedProcesses(hart)
+        self._events = HartEvents(hart, itrace, progress)
 
     def add(self) -> None:
         """Add all of them."""
         part, events = self._hart.part, self._events
+        _add_processes(self._file, self._hart, events.processes)
         for begin in range(part.start, part.stop, _AT_ONCE):
             self._progress("writing (instructions)", begin - part.start, len(part))
             for stretch in events.stretches(begin, min(begin + _AT_ONCE, part.stop)):
@@ -87,7 +87,7 @@ class _EventRecords:
 
     def _add_events(self, events: Iterator[PerfEvent]) -> None:
         for event in events:
-            process = self._processes.process_of(self._hart.history.context_at(event.position))
+            process = self._events.processes.process_at(event.position)
             moment = RecordMoment(process, self._hart.hart, self._events.axis(event.position))
             if event.missing is not None:
                 self._file.add_error(moment, event.ip, cause(event.missing.event))
@@ -95,8 +95,8 @@ class _EventRecords:
                 self._file.add(RecordType.SAMPLE, self._sample(event, moment), USER)
 
     def _sample(self, event: PerfEvent, at: RecordMoment) -> bytes:
-        pid = at.process.pid
-        found = struct.pack("<2Q2IQ", self._numbers[event.kind], event.ip, pid, pid, at.time)
+        whose = at.process.pid, at.process.tid
+        found = struct.pack("<2Q2IQ", self._numbers[event.kind], event.ip, *whose, at.time)
         if event.transfer is not None:
             return found + struct.pack("<Q2IQ", event.transfer.target, at.hart, 0, event.period)
         found += struct.pack("<2IQ", at.hart, 0, event.period)
@@ -122,20 +122,23 @@ def _write_branch_stacks(trace: ExportedTrace, file: BinaryIO, progress: Progres
     cut = 0
     with PerfDataFile([event], trace.program.xlen) as made:
         for hart in trace.harts:
-            _add_processes(made, hart)
+            processes = ExportedProcesses(hart, progress)
+            beginning = _add_processes(made, hart, processes)
             for times in missing(hart.history, hart.part).values():
-                made.add_lost(_beginning(hart), times)
-            cut += _add_branch_stacks(made, hart, progress)
+                made.add_lost(beginning, times)
+            cut += _add_branch_stacks(made, hart, processes, progress)
         made.write(file)
     return Written(None, {CUT: cut})
 
 
-def _add_branch_stacks(file: PerfDataFile, hart: ExportedTrace, progress: Progress) -> int:
+def _add_branch_stacks(
+    file: PerfDataFile, hart: ExportedTrace, processes: ExportedProcesses, progress: Progress
+) -> int:
     """Add the samples of a hart, and return how many are cut."""
-    axis, processes, begin, cut = HistoryAxis(hart.history), ExportedProcesses(hart), hart.part.start, 0
+    axis, begin, cut = HistoryAxis(hart.history), hart.part.start, 0
     for stack in branch_stacks(hart, progress, MOST):
-        pid = processes.process_of(hart.history.context_at(stack.position)).pid
-        body = struct.pack("<2Q2IQ2I", 1, stack.last, pid, pid, axis(stack.position), hart.hart, 0)
+        process = processes.process_at(stack.position)
+        body = struct.pack("<2Q2IQ2I", 1, stack.last, process.pid, process.tid, axis(stack.position), hart.hart, 0)
         counts = struct.pack("<2Q", stack.position - begin, len(stack.sources))
         file.add(RecordType.SAMPLE, body + counts + _branch_entries(stack.sources, stack.targets), USER)
         begin, cut = stack.position, cut + stack.is_cut
@@ -150,12 +153,10 @@ def _branch_entries(sources: "array[int]", targets: "array[int]") -> bytes:
     return words.tobytes()
 
 
-def _add_processes(file: PerfDataFile, hart: ExportedTrace) -> None:
-    beginning = _beginning(hart)
-    for process, mapped in processes_of(hart).items():
-        file.add_process(beginning._replace(process=process), mapped)
-
-
-def _beginning(hart: ExportedTrace) -> RecordMoment:
-    first = ExportedProcesses(hart).process_of(hart.history.context_at(hart.part.start))
-    return RecordMoment(first, hart.hart, HistoryAxis(hart.history)(0))
+def _add_processes(file: PerfDataFile, hart: ExportedTrace, processes: ExportedProcesses) -> RecordMoment:
+    """Add the processes of a hart, and return the moment before anything ran."""
+    first = processes.process_at(hart.part.start)
+    beginning = RecordMoment(first, hart.hart, HistoryAxis(hart.history)(0))
+    for process, images in processes.mapped().items():
+        file.add_process(beginning._replace(process=process), mappings(images))
+    return beginning

@@ -54,7 +54,7 @@ class RecordMoment(NamedTuple):
 
     def sample_id(self, event_id: int = 1) -> bytes:
         """Return the `sample_id` of a record that is no sample."""
-        return struct.pack("<2IQ2IQ", self.process.pid, self.process.pid, self.time, self.hart, 0, event_id)
+        return struct.pack("<2IQ2IQ", self.process.pid, self.process.tid, self.time, self.hart, 0, event_id)
 
 
 class PerfDataFile(Closeable):
@@ -77,10 +77,10 @@ class PerfDataFile(Closeable):
 
     def add_process(self, at: RecordMoment, mapped: Sequence[TextMapping]) -> None:
         """Add a process and its mappings."""
-        pid = at.process.pid
-        self.add(RecordType.COMM, struct.pack("<2I", pid, pid) + _padded_name(at.process.comm) + at.sample_id())
+        pid, tid = at.process.pid, at.process.tid
+        self.add(RecordType.COMM, struct.pack("<2I", pid, tid) + _padded_name(at.process.comm) + at.sample_id())
         for one in (it.in_pages() for it in mapped):
-            place = struct.pack("<2I3Q", pid, pid, one.address, one.size, one.offset)
+            place = struct.pack("<2I3Q", pid, tid, one.address, one.size, one.offset)
             identity = struct.pack("<2I2Q2I", 0, 0, 0, 0, _READ_EXECUTE, _PRIVATE)
             self.add(RecordType.MMAP2, place + identity + _padded_name(one.path) + at.sample_id(), USER)
 
@@ -90,8 +90,10 @@ class PerfDataFile(Closeable):
 
     def add_error(self, at: RecordMoment, ip: int, message: str) -> None:
         """Add a place where the trace is not complete."""
-        pid, text = at.process.pid, message.encode("ascii", "replace")[: _MESSAGE_BYTES - 1]
-        where = struct.pack("<6I2Q", _INSTRUCTION_TRACE, 0, at.hart, pid, pid, _WITH_TIME, ip, at.time)
+        text = message.encode("ascii", "replace")[: _MESSAGE_BYTES - 1]
+        where = struct.pack(
+            "<6I2Q", _INSTRUCTION_TRACE, 0, at.hart, at.process.pid, at.process.tid, _WITH_TIME, ip, at.time
+        )
         self.add(RecordType.AUXTRACE_ERROR, where + text.ljust(_MESSAGE_BYTES, b"\0"))
 
     def write(self, file: BinaryIO) -> None:

@@ -18,7 +18,7 @@ from rvtrace_gdb.session.exports.perf.branch_stacks import mapping_texts
 from rvtrace_gdb.session.exports.perf.call_depths import CallDepths
 from rvtrace_gdb.session.exports.perf.events import EventStretch, HartEvents, PerfEvent
 from rvtrace_gdb.session.exports.perf.itrace import Itrace, PerfEventKind
-from rvtrace_gdb.session.exports.perf.processes import ExportedProcess, ExportedProcesses
+from rvtrace_gdb.session.exports.perf.processes import ExportedProcess
 from rvtrace_gdb.session.exports.perf.transfers import Transfer, TransferKind
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import RowPiece, printable
@@ -81,7 +81,7 @@ class _HartText:
         self, trace: ExportedTrace, itrace: Itrace, fields: frozenset[str], source: Disassemblers, progress: Progress
     ) -> None:
         self._events, self._fields, self._itrace = HartEvents(trace, itrace, progress), fields, itrace
-        self._trace, self._source, self._progress, self._processes = trace, source, progress, ExportedProcesses(trace)
+        self._trace, self._source, self._progress, self._processes = trace, source, progress, self._events.processes
         self._places: dict[int, CodeAddressTexts] = {}
         self._depths = CallDepths(trace.calls(progress)) if "callindent" in fields and itrace.transfers else None
         self._name_width = max((len(kind.value) for kind in itrace.event_kinds), default=0)
@@ -95,7 +95,7 @@ class _HartText:
 
     def mapping_lines(self) -> Iterator[str]:
         """Yield the lines of the mappings of the hart's processes."""
-        for process, text in mapping_texts(self._trace):
+        for process, text in mapping_texts(self._processes):
             yield f"{self._line_head(process)}{self._time_text(0)}{text}\n"
 
     def pieces(self, run: HistoryRun) -> Iterator[RowPiece]:
@@ -172,7 +172,7 @@ class _HartText:
 
     def _stretch_head(self, stretch: EventStretch) -> tuple[str, Callable[[int], str]]:
         """Return the beginning of lines, and what says the time at a position."""
-        head = self._line_head(self._processes.process_of(stretch.context))
+        head = self._line_head(self._processes.process_at(stretch.begin))
         if "time" not in self._fields:
             return head, lambda position: ""
         if self._events.axis.timed:
@@ -186,9 +186,9 @@ class _HartText:
         narrow = "ip" in chosen and self._itrace.chain
         found = ("%s " if narrow else "%16s ") % process.comm if "comm" in chosen else ""
         if {"pid", "tid"} <= chosen:
-            found += f"{process.pid:5d}/{process.pid:<5d} "
+            found += f"{process.pid:5d}/{process.tid:<5d} "
         elif chosen & {"pid", "tid"}:
-            found += f"{process.pid:5d} "
+            found += f"{process.pid if 'pid' in chosen else process.tid:5d} "
         return found + (f"[{self._trace.hart:03d}] " if "cpu" in chosen else "")
 
     def _time_text(self, time: int) -> str:
@@ -254,9 +254,8 @@ class _HartText:
 
     def _error_line(self, event: PerfEvent) -> str:
         assert event.missing is not None
-        context = self._trace.history.context_at(event.position)
-        pid, time = self._processes.process_of(context).pid, self._events.axis(event.position)
-        where = f"cpu {self._trace.hart} pid {pid} tid {pid} ip 0x{event.ip:x}"
+        process, time = self._processes.process_at(event.position), self._events.axis(event.position)
+        where = f"cpu {self._trace.hart} pid {process.pid} tid {process.tid} ip 0x{event.ip:x}"
         what = printable(f"{cause(event.missing.event)}; trace byte 0x{event.missing.event.offset:x}")
         when = f"{time // _SECOND}.{time % _SECOND:09d}"
         return f" instruction trace error type 1 time {when} {where} code 0: {what}\n"

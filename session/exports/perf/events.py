@@ -1,6 +1,6 @@
 """The events that perf would have of a hart: samples of what it ran, its transfers of control, and what is missing.
 
-They are made of stretches of the history: consecutive instructions without a gap, in one context, at one time. A sample
+They are made of stretches of the history: consecutive instructions without a gap, of one process, at one time. A sample
 after so many instructions is at the last of these; one after so many ticks is at the last instruction before the time
 at which they were over. Ticks that went by in a gap are in no sample.
 """
@@ -22,6 +22,7 @@ from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.exports.export import ExportedTrace
 from rvtrace_gdb.session.exports.perf.itrace import Itrace, PerfEventKind
+from rvtrace_gdb.session.exports.perf.processes import ExportedProcesses
 from rvtrace_gdb.session.exports.perf.transfers import KnownTransfers, Sequel, Transfer, TransferKind, traps_between
 from rvtrace_gdb.session.selected_history import call_frames
 from rvtrace_gdb.support.errors import Progress, RvtraceError
@@ -102,7 +103,7 @@ class HartEvents:
         self._branches = deque[Transfer](maxlen=itrace.last_branches)
         self._wanted = frozenset(filter(itrace.has, TransferKind))
         self._since, self._since_time = 0, 0
-        self._contexts = [position for position, _ in trace.history.contexts]
+        self.processes = ExportedProcesses(trace, progress)
         self._code: dict[int, tuple[Sequel, KnownTransfers]] = {}
         losses = missing_parts(trace.history, trace.part) if itrace.errors else []
         self._losses = deque(it for it in losses if it.event.kind in LOSSES)
@@ -115,7 +116,7 @@ class HartEvents:
             stop = min(first + _AT_ONCE, end)
             pcs = list(history.window(first, min(stop + 1, last)).pcs(first, min(stop + 1, last)))
             gaps = _positions_between(history.gap_positions, first, stop)
-            contexts = _positions_between(self._contexts, first, stop)
+            contexts = _positions_between(self.processes.changes, first, stop)
             cuts = sorted(
                 {first, stop, *_positions_between(times, first, stop), *contexts, *gaps, *(at + 1 for at in gaps)}
             )

@@ -3,9 +3,9 @@
 from rvtrace_gdb.support.errors import RvtraceError
 
 FIELDS = {
-    "comm": "the name of the process, or of the hart",
-    "pid": "its number",
-    "tid": "that of its thread, which is the same",
+    "comm": "the name of the process, of the task, or of the hart",
+    "pid": "the number of the process",
+    "tid": "that of its thread: a task",
     "cpu": "the hart",
     "time": "the time of the trace, where a tick is a nanosecond; without times: instructions",
     "event": "instructions, ticks or branches",

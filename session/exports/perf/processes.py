@@ -1,46 +1,72 @@
-"""Which process ran, for perf: that of the context where the trace reports contexts, else the hart."""
+"""Which process and thread ran, for perf: those of the context where the trace reports contexts, else the hart."""
 
+from bisect import bisect_right
 from pathlib import PurePath
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.csrs import ProgramContext
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.model import CapturedImage
 from rvtrace_gdb.session.exports.export import ExportedTrace
+from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable
 
 _LARGEST_PID = (1 << 31) - 1
+_THREADS = 1000  # of each hart, so that no thread has the number of one of another hart
 
 
 class ExportedProcess(NamedTuple):
-    """A process. Its threads have contexts of their own, and count as processes. *comm*: its name, without blanks."""
+    """A process, or a thread of one. *comm*: its name, without blanks."""
 
     pid: int
+    tid: int
     comm: str
 
 
 class ExportedProcesses:
-    """The processes of a hart. Without contexts the hart is one: process 0 would be the idle one of Linux."""
+    """Which process ran on a hart. Without contexts the hart is one: process 0 would be the idle one of Linux. Where it
+    is known which task of an operating system runs, it is a thread. Raises BadTaskSystem, and what *progress* raises.
+    """
 
-    def __init__(self, trace: ExportedTrace) -> None:
-        self._hart = ExportedProcess(trace.hart + 1, f"hart{trace.hart}")
-        self._images = trace.session.capture().images
-        self._known: dict[ProgramContext, ExportedProcess] = {}
+    def __init__(self, trace: ExportedTrace, progress: Progress) -> None:
+        self._trace, self._images = trace, trace.session.capture().images
+        owners = trace.owners(progress)
+        self._begins, self._labels = [begin for begin, _ in owners], [label for _, label in owners]
+        self._numbers = {label: number for number, label in enumerate(dict.fromkeys(self._labels), 1)}
+        self._known: dict[tuple[ProgramContext, str | None], ExportedProcess] = {}
+        self.changes = sorted({*self._begins, *(position for position, _ in trace.history.contexts)})
+        """The positions from which on another one may run."""
 
-    def process_of(self, context: ProgramContext) -> ExportedProcess:
-        """Return the process that runs in a context."""
-        found = self._known.get(context)
+    def process_at(self, position: int) -> ExportedProcess:
+        """Return the process that runs at a position."""
+        turn = bisect_right(self._begins, position) - 1
+        key = self._trace.history.context_at(position), self._labels[turn] if turn >= 0 else None
+        found = self._known.get(key)
         if found is None:
-            found = self._known[context] = self._new(context)
+            found = self._known[key] = self._new(*key)
         return found
 
-    def _new(self, context: ProgramContext) -> ExportedProcess:
-        chosen = [it for it in self._images if _covers(it, context)]
-        names = {_comm(it.name) for it in chosen}
-        comm = names.pop() if len(names) == 1 else None
-        number = context.scontext
-        if number is None or not 0 < number <= _LARGEST_PID:
-            return self._hart._replace(comm=comm or self._hart.comm)
-        return ExportedProcess(number, comm or f"context{number}")
+    def mapped(self) -> dict[ExportedProcess, list[Image]]:
+        """Return the processes that ran in the part that is written, with the programs of each; of several threads the
+        first one has them.
+        """
+        trace, found = self._trace, dict[ExportedProcess, dict[int, Image]]()
+        leaders: dict[int, ExportedProcess] = {}
+        for position in (trace.part.start, *(it for it in self.changes if it in trace.part)):
+            process = self.process_at(position)
+            found.setdefault(process, {})
+            image = trace.program.image_of(trace.history.context_at(position))
+            found[leaders.setdefault(process.pid, process)][id(image)] = image
+        return {process: list(images.values()) for process, images in found.items()}
+
+    def _new(self, context: ProgramContext, label: str | None) -> ExportedProcess:
+        names = {it.name for it in self._images if _covers(it, context)}
+        name = label if label is not None else PurePath(names.pop()).name if len(names) == 1 else ""
+        hart, number = self._trace.hart, context.scontext
+        if number is not None and 0 < number <= _LARGEST_PID:
+            return ExportedProcess(number, number, _comm(name or f"context{number}"))
+        thread = hart + 1 if label is None else _THREADS * (hart + 1) + self._numbers[label]
+        return ExportedProcess(hart + 1, thread, _comm(name or f"hart{hart}"))
 
 
 def _covers(image: CapturedImage, context: ProgramContext) -> bool:
@@ -53,4 +79,4 @@ def _covers(image: CapturedImage, context: ProgramContext) -> bool:
 
 
 def _comm(name: str) -> str:
-    return "-".join(printable(PurePath(name).name).split()) or "process"
+    return "-".join(printable(name).split())

@@ -15,6 +15,7 @@ from typing import BinaryIO
 
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.perf.branch_stacks import CUT, branch_stacks, loss_lines, mapping_texts
+from rvtrace_gdb.session.exports.perf.processes import ExportedProcesses
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import rows
 
@@ -27,7 +28,7 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
     """Write the branch stacks of all harts."""
     lines, cut = 0, 0
     for hart in trace.harts:
-        head = [*(text for _, text in mapping_texts(hart)), *loss_lines(hart)]
+        head = [*(text for _, text in mapping_texts(ExportedProcesses(hart, progress))), *loss_lines(hart)]
         file.write(rows(head).encode() if head else b"")
         lines += len(head)
         for stack in branch_stacks(hart, progress, MOST):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import tarfile
 from collections import Counter
 from pathlib import Path
@@ -13,6 +14,7 @@ from rvtrace_gdb.session.exports.export import named, write
 from rvtrace_gdb.session.exports.selection import ExportOptions, exported
 from rvtrace_gdb.session.session import Session
 from tests.helpers.task_systems import Note, freertos
+from tests.session.exports.perf.traced_program import perf
 from tests.session.tasks.captures import RUN, TaskCapture, captured, turns_noted
 
 ENTRIES = {"maker", "taker", "worker", "boss", "child", "victim", "prvIdleTask"}
@@ -89,3 +91,16 @@ def test_ctf_says_which_task_has_a_number(capture: TaskCapture, tmp_path: Path) 
         data = stream.read()
     noted = turns_noted(capture.notes)
     assert all(label(note, noted).encode() + b"\0" in data for note in noted)
+
+
+def test_perf_reports_instructions_by_task(capture: TaskCapture, tmp_path: Path) -> None:
+    """Tasks are threads of the hart's process, as many of whose instructions are sampled as folded stacks have."""
+    data = tmp_path / "perf.data"
+    data.write_bytes(written(capture, "perf-data", ExportOptions("100001,140000", itrace="i1i")))
+    report = perf("report", "--stdio", "-s", "comm", "-n", data=data)
+    found = {name: int(times) for times, name in re.findall(r"^ +[\d.]+% +(\d+)  (\S+)", report, re.MULTILINE)}
+    ran: Counter[str] = Counter()
+    for line in written(capture, "folded", ExportOptions("100001,140000")).decode().splitlines():
+        stack, _, count = line.rpartition(" ")
+        ran[stack.split(";")[1].replace("[no task]", "hart0").replace(" ", "-")] += int(count)
+    assert found == ran and len(found) > 4

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.session import Session
+from tests.console.options.beginnings import beginning
+from tests.helpers.core_captures import sifive
 from tests.session.exports import exported
 from tests.session.exports.exported import export, options
 from tests.session.exports.perf.test_exports import profgen
@@ -64,6 +67,29 @@ def test_harts_are_merged_and_losses_are_errors(tmp_path: Path) -> None:
     export("perf-data", tmp_path / "lost", exported.damaged(tmp_path), options("towers"), "--itrace", "ei1000i")
     said = perf("script", data=tmp_path / "lost")
     assert len(re.findall(r"^ instruction trace error type 1 .*: lost: ", said, re.MULTILINE)) == 1
+
+
+def test_contexts_are_processes(tmp_path: Path) -> None:
+    """Of Linux on a P550 core, with its process 738 on two harts: perf, and the contexts of the history."""
+    folder, file = sifive("linux-static"), tmp_path / "it.rvt"
+    trace = beginning(sifive("linux-static.rtd"), 4_000, tmp_path)
+    words = ["import", str(trace), "--dialect", "sifive", "--src-bits", "2", "--elf", str(folder / "gtod")]
+    words += ["--maps", f"738={folder / 'gtod.map'}", "--kernel-pages", str(folder / "kmem"), "-o", str(file)]
+    assert main([*words, "--quiet"]) == 0
+    assert main(["export", str(file), "--to", "perf-data", "-o", str(tmp_path / "it"), "--itrace=i1i", "--quiet"]) == 0
+    chosen = "-F", "comm,pid,tid,cpu,ip"
+    theirs = perf("script", *chosen, data=tmp_path / "it").splitlines()
+    assert Counter(theirs) == Counter(script_of([str(file), "--itrace=i1i", *chosen]))
+    session = Session()
+    session.open(file, None)
+    for hart, history in session.harts().harts.histories.items():
+        contexts = (history.context_at(at).scontext for at, pc in enumerate(history.pcs()) if pc >= 0)
+        expected = Counter((f"context{pid}", pid) if pid else (f"hart{hart}", hart + 1) for pid in contexts)
+        if ("context738", 738) in expected:
+            expected["gtod.map", 738] = expected.pop(("context738", 738))
+        rows = (re.fullmatch(rf" *(\S+) +(\d+)/\2 +\[{hart:03d}\] +\w+", line) for line in theirs)
+        assert Counter((row[1], int(row[2])) for row in rows if row) == expected
+    assert any(" 738/738 " in line for line in theirs)
 
 
 def test_perf_report_counts_instructions_by_functions(program: TracedProgram) -> None:
