@@ -8,8 +8,17 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.exports.export import named, write
+from rvtrace_gdb.session.exports.perf.event_text import ScriptText
+from rvtrace_gdb.session.exports.perf.fields import fields_of
+from rvtrace_gdb.session.exports.perf.itrace import itrace_of
+from rvtrace_gdb.session.exports.selection import ExportOptions
+from rvtrace_gdb.session.exports.selection import exported as exported_trace
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.support.errors import silent
 from tests.console.options.beginnings import beginning
+from tests.helpers.amounts import thorough
 from tests.helpers.core_captures import sifive
 from tests.session.exports import exported
 from tests.session.exports.exported import export, options
@@ -69,19 +78,22 @@ def test_harts_are_merged_and_losses_are_errors(tmp_path: Path) -> None:
     assert len(re.findall(r"^ instruction trace error type 1 .*: lost: ", said, re.MULTILINE)) == 1
 
 
+@thorough("session/exports/perf/test_processes.py::test_a_context_is_a_process")
 def test_contexts_are_processes(tmp_path: Path) -> None:
     """Of Linux on a P550 core, with its process 738 on two harts: perf, and the contexts of the history."""
     folder, file = sifive("linux-static"), tmp_path / "it.rvt"
-    trace = beginning(sifive("linux-static.rtd"), 4_000, tmp_path)
+    trace = beginning(sifive("linux-static.rtd"), 20_000, tmp_path)
     words = ["import", str(trace), "--dialect", "sifive", "--src-bits", "2", "--elf", str(folder / "gtod")]
     words += ["--maps", f"738={folder / 'gtod.map'}", "--kernel-pages", str(folder / "kmem"), "-o", str(file)]
     assert main([*words, "--quiet"]) == 0
-    assert main(["export", str(file), "--to", "perf-data", "-o", str(tmp_path / "it"), "--itrace=i1i", "--quiet"]) == 0
-    chosen = "-F", "comm,pid,tid,cpu,ip"
-    theirs = perf("script", *chosen, data=tmp_path / "it").splitlines()
-    assert Counter(theirs) == Counter(script_of([str(file), "--itrace=i1i", *chosen]))
-    session = Session()
+    session, form, fields = Session(), named("perf-data"), "comm,pid,tid,cpu,ip"
     session.open(file, None)
+    traces = exported_trace(session, Context(), form, ExportOptions(itrace="i1i"))
+    with (tmp_path / "it").open("wb") as data:
+        write("perf-data", traces, data)
+    theirs = perf("script", "-F", fields, data=tmp_path / "it").splitlines()
+    text = ScriptText(traces, itrace_of("i1i"), fields_of(fields), silent)
+    assert Counter(theirs) == Counter(b"".join(piece.text for piece in text.pieces()).decode().splitlines())
     for hart, history in session.harts().harts.histories.items():
         contexts = (history.context_at(at).scontext for at, pc in enumerate(history.pcs()) if pc >= 0)
         expected = Counter((f"context{pid}", pid) if pid else (f"hart{hart}", hart + 1) for pid in contexts)
