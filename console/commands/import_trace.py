@@ -140,7 +140,9 @@ def run(args: argparse.Namespace) -> int:
             else raw_import.empty_history(decoded.harts) or raw_import.why_unreadable(capture, decoded.harts)
         )
         if why is not None:
-            raise inputs.RawError(f"{request.name}: {why}")
+            other = "--ntrace" if args.etrace else "--etrace"
+            more = f" The file does not say its format: try {other}." if request.perf else ""
+            raise inputs.RawError(f"{request.name}: {why}{more}")
         capture_file.save(capture, args.output)
         if shown.json:
             known = {**of_capture(capture), **of_histories(decoded.harts)}

@@ -6,11 +6,12 @@ are "0x..." strings, because many readers of JSON lose precision beyond 53 bits.
 that can be ignored may be added without a new version.
 """
 
+import functools
 import io
 import json
 import os
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -88,7 +89,7 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
         "encoders": [_encoder_fields(encoder) for encoder in capture.encoders],
         "sinks": [_sink(sink, f"sinks/{n}.bin", members) for n, sink in enumerate(capture.sinks)],
         "code": _code_fields(capture.code, "code", members),
-        "images": [_image_fields(image, f"images/{n}", members) for n, image in enumerate(capture.images)],
+        "images": list(_image_descriptions(capture.images, members)),
         "notes": list(capture.notes),
     }
     if capture.threads:
@@ -212,13 +213,22 @@ def _code_fields(code: CapturedCode, folder: str, members: dict[str, bytes]) -> 
     return stretches
 
 
-def _image_fields(image: CapturedImage, folder: str, members: dict[str, bytes]) -> dict[str, Any]:
+def _image_descriptions(images: Sequence[CapturedImage], members: dict[str, bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the description of each image. Those of threads of one process share the members with their code."""
+    described: dict[CapturedCode, list[dict[str, Any]]] = {}
+    for number, image in enumerate(images):
+        if image.code not in described:
+            described[image.code] = _code_fields(image.code, f"images/{number}", members)
+        yield _image_fields(image, described[image.code])
+
+
+def _image_fields(image: CapturedImage, code: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "name": image.name,
         "scontext": image.scontext,
         "hcontext": image.hcontext,
         "virtual": image.virtual,
-        "code": _code_fields(image.code, folder, members),
+        "code": code,
         "elfs": [_placed(placed) for placed in image.elfs],
         "absent": [{"address": f"{start:#x}", "size": size, "what": what} for start, size, what in image.absent],
         **({"epochs": list(image.epochs)} if image.epochs else {}),
@@ -231,6 +241,7 @@ def read_description(text: bytes, fetch: MemberFetch) -> Capture:
     Raises `BadDescription` and what *fetch* raises.
     """
     root = _root(text)
+    fetch = functools.cache(fetch)  # images may share members
     encoders = tuple(
         CapturedEncoder(
             table.number("hart"), json_fields.read_encoder(table), _read_unregistered(table.table("unregistered"))

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import cached_property
+from pathlib import Path, PurePath
 
 from rvtrace_gdb.decode.program.image import Image, read_elf
 from rvtrace_gdb.decode.program.linux import KernelCopies, process_image
@@ -72,20 +73,19 @@ class RecordedImages:
             if pid != KERNEL and any(it.mappings for it in process.memories) and self.pid in (None, pid):
                 yield process
 
+    @cached_property
     def _mapped(self) -> set[str]:
-        """Return the last parts of the names of all files that processes had mapped."""
-        return {
-            Path(it.name).name for process in self.processes() for memory in process.memories for it in memory.mappings
-        }
+        """The last parts of the names of all files that a process had mapped, whichever is wanted."""
+        processes = [process for pid, process in self.recording.processes.items() if pid != KERNEL]
+        return {PurePath(it.name).name for process in processes for one in process.memories for it in one.mappings}
 
     def _others(self) -> list[str]:
         """Return the files of the user that no process had mapped: the kernel."""
-        mapped = self._mapped()
-        return [elf for elf in self.programs.elves if Path(elf).name not in mapped]
+        return [elf for elf in self.programs.elves if Path(elf).name not in self._mapped]
 
     def _user_files(self) -> dict[str, str | Path]:
         """Return the files of the user that processes had mapped, by their names there."""
-        mapped = self._mapped()
+        mapped = self._mapped
         given: dict[str, str | Path] = {Path(elf).name: elf for elf in self.programs.elves if Path(elf).name in mapped}
         if self.programs.vdso is not None:
             given["[vdso]"] = self.programs.vdso

@@ -173,6 +173,24 @@ def test_pieces_that_do_not_go_on_begin_anew(form: str, tmp_path: Path) -> None:
     assert not any(event.is_loss for event in ended.events)
 
 
+def test_the_series_that_begins_anew_with_each_piece(tmp_path: Path) -> None:
+    """SiFive's encoders of version 0, whose driver resets the write pointer at each switch: a piece that is cut off."""
+    elf = traced.program(tmp_path / "program")
+    ran = traced.retired(elf)
+    settings = traced.trace(elf, ran, tmp_path / "it.rvt", "--ntrace", "--dialect", "sifive", "--sync-max", "0")
+    [sink] = capture_file.load(settings).sinks
+    (tmp_path / "one.elf").write_bytes(elf.read_bytes())
+    writer = Recorder()
+    started(writer, elf, 100, name="one.elf")
+    writer.piece(sink.data[:-1], pid=100, time=10)
+    writer.piece(sink.data, pid=100, time=20)
+    words = "--settings", str(settings), "--elf", str(tmp_path / "one.elf")
+    session, _ = imported(writer.written(), tmp_path / "perf.data", *words)
+    assert [part for part in stretches_of(history_of(session)) if part][-1] == ran
+    [captured] = session.capture().sinks
+    assert [it.kind for it in captured.breaks] == [BreakKind.RESTART]
+
+
 def decoded_with(program: Program, data: bytes, breaks: tuple[TraceBreak, ...]) -> History:
     """A history of other bytes with the settings, the program and the code of a trace."""
     capture = capture_file.load(program.settings)
