@@ -7,7 +7,7 @@ Different contexts of a hart may run different programs (`Program`): see `contex
 """
 
 import copy
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import NamedTuple, Protocol
@@ -197,7 +197,7 @@ class Image:
         *origin*: as for `add_code`. Only what differs is replaced, so that all else remains the file's.
         """
         data, end = bytes(data), addr + len(data)
-        regions = [part for part in self._regions if part.start < end and addr < part.start + len(part.data)]
+        regions = self._regions_in(addr, end)
         replaced = 0
         for part in regions:
             start, stop = max(addr, part.start), min(end, part.start + len(part.data))
@@ -213,9 +213,9 @@ class Image:
 
     def differs(self, addr: int, data: bytes) -> bool:
         """Return whether memory with this content at *addr* has other code than is known there."""
-        for part in self._regions:
+        for part in self._regions_in(addr, addr + len(data)):
             start, end = max(addr, part.start), min(addr + len(data), part.start + len(part.data))
-            if start < end and part.data[start - part.start : end - part.start] != data[start - addr : end - addr]:
+            if part.data[start - part.start : end - part.start] != data[start - addr : end - addr]:
                 return True
         return False
 
@@ -461,16 +461,14 @@ class Image:
 
     def _add_region(self, addr: int, data: bytes, origin: str) -> None:
         """Add the bytes that no region has yet."""
-        for start, old, _ in list(self._regions):
-            end = start + len(old)
-            if start < addr + len(data) and addr < end:
-                if addr < start:
-                    self._add_region(addr, data[: start - addr], origin)
-                if end < addr + len(data):
-                    self._add_region(end, data[end - addr :], origin)
-                return
-        if data:
-            insort(self._regions, _FileRegion(addr, data, origin))
+        for start, end in list(_holes(addr, addr + len(data), self._regions_in(addr, addr + len(data)))):
+            insort(self._regions, _FileRegion(start, data[start - addr : end - addr], origin))
+
+    def _regions_in(self, addr: int, end: int) -> list[_FileRegion]:
+        """Return the regions that have some of these bytes, in rising order."""
+        first = max(bisect_right(self._regions, addr, key=lambda region: region.start) - 1, 0)
+        behind = bisect_left(self._regions, end, lo=first, key=lambda region: region.start)
+        return [region for region in self._regions[first:behind] if addr < region.start + len(region.data)]
 
     def _replace_region(self, addr: int, data: bytes, origin: str) -> None:
         """Put these bytes in the place of those of one region."""

@@ -41,6 +41,20 @@ static int is_number(const Chain *self, unsigned number)
     return number < self->chain.count;
 }
 
+/* set(number, object, weight): what has this number now */
+static PyObject *chain_set(Chain *self, PyObject *args)
+{
+    PyObject *object;
+    unsigned number, weight;
+    if (!PyArg_ParseTuple(args, "IOI", &number, &object, &weight) || !is_number(self, number))
+        return NULL;
+    PyObject *before = self->objects[number];
+    self->objects[number] = Py_NewRef(object);
+    self->chain.links[number].weight = weight;
+    Py_DECREF(before);
+    Py_RETURN_NONE;
+}
+
 /* pair(before, after): the second number may follow the first */
 static PyObject *chain_link(Chain *self, PyObject *args)
 {
@@ -96,6 +110,7 @@ static void chain_dealloc(Chain *self)
 
 static PyMethodDef chain_methods[] = {
     METHOD("add", chain_take, METH_VARARGS),
+    METHOD("set", chain_set, METH_VARARGS),
     METHOD("pair", chain_link, METH_VARARGS),
     METHOD("run", chain_run, METH_VARARGS),
     {0},

@@ -98,7 +98,9 @@ class RecordedCode:
 
     def __init__(self, ring: Ring, image: Image) -> None:
         self._path, self._ring, self._image = ring.folder / CODE, ring, image
-        self.blocks: list[Entered] = []
+        self.blocks: list[Entered | None] = []
+        """By number; None: `block` makes it. Most that are translated while a system starts are never recorded."""
+        self._lines: list[bytes] = []
         compiled = kernel()
         self.chain = None if compiled is None else compiled.Chain()
         """The blocks in the kernel, and those that have followed each other; None: there is no kernel."""
@@ -126,11 +128,20 @@ class RecordedCode:
         data = self._file.read(size - self._read)
         self._read += len(data)
         for line in data.splitlines():
-            entered = self._entered_block(line)
-            entered.number = len(self.blocks)
-            self.blocks.append(entered)
+            self._lines.append(line)
+            self.blocks.append(None)
             if self.chain is not None:
-                self.chain.add(entered.block, entered.block.instructions)
+                self.chain.add(None, 0)
+
+    def block(self, number: int) -> Entered:
+        """Return the block with this number. Raises IndexError, QemuError."""
+        entered = self.blocks[number]
+        if entered is None:
+            entered = self.blocks[number] = self._entered_block(self._lines[number])
+            entered.number, self._lines[number] = number, b""
+            if self.chain is not None:
+                self.chain.set(number, entered.block, entered.block.instructions)
+        return entered
 
     def why_missing(self, number: int) -> str:
         """Return a message that says why a block is missing."""
@@ -345,7 +356,7 @@ class HartRecords:
         begin, (at, number, instructions) = at, chain.run(words, at, last.number, out)
         if at > begin:
             out.instructions += instructions
-            self._last, self._block = self._code.blocks[number], cast(Block, out[-1])
+            self._last, self._block = self._code.block(number), cast(Block, out[-1])
         return at
 
     def _feed_words(self, words: "array[int]", out: RecordedItems) -> None:
@@ -354,7 +365,7 @@ class HartRecords:
         last, given = self._unhindered(), self._block
         for word in words:
             if word < DATA:
-                entered = self._entered(word) if word >= len(blocks) else blocks[word]
+                entered = (blocks[word] if word < len(blocks) else None) or self._entered(word)
                 if entered in last.followers:
                     given = last.block
                     append(given)
@@ -419,7 +430,7 @@ class HartRecords:
         if number >= len(self._code.blocks):
             self._code.refresh()
         try:
-            return self._code.blocks[number]
+            return self._code.block(number)
         except IndexError:
             raise QemuError(self._code.why_missing(number)) from None
 

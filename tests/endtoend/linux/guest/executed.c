@@ -1,10 +1,10 @@
 /* A QEMU plugin that writes down each instruction that begins, from one address to another: what a test compares a
  * decoded trace with. It knows nothing of the recorder of rvtrace, which works by translation blocks.
  *
- *     -plugin executed.so,out=F,from=ADDRESS,to=ADDRESS,handler=ADDRESS
+ *     -plugin executed.so,out=FILE,from=ADDRESS,to=ADDRESS
  *
- * Words of 64 bits: an address; or, where a handler begins (of S-mode, and the firmware's at mtvec), 1 and the address
- * at which an exception was raised. Of an interrupt there is no word: what began before it has retired.
+ * Words of 64 bits: an address; or, where the handler of S-mode or the firmware's begins, 1 and the address at which an
+ * exception was raised. Of an interrupt there is no word: what began before it has retired.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -15,11 +15,13 @@
 
 __attribute__((visibility("default"))) int qemu_plugin_version = 3;
 
-enum { FIRMWARE = 0x80000000, FIRMWARE_END = 0x80080000 };
-static uint64_t from, to, handler;
-static const char *epcs[2] = {"sepc", "mepc"}, *causes[2] = {"scause", "mcause"};
-static struct qemu_plugin_register *epc[2], *cause[2], *vector;
+enum { MODES = 2, VECTOR, EPC, CAUSE, KINDS };
+static const char *names[MODES][KINDS + 1] = {
+    {[VECTOR] = "stvec", [EPC] = "sepc", [CAUSE] = "scause"}, {[VECTOR] = "mtvec", [EPC] = "mepc", [CAUSE] = "mcause"}
+};
+static struct qemu_plugin_register *registers[MODES][KINDS + 1];
 static GByteArray *bytes;
+static uint64_t from, to;
 static FILE *out;
 static int on;
 
@@ -39,11 +41,11 @@ static void begins(unsigned cpu, void *pc) {
     if (on && (uintptr_t)pc == to) on = 0, fflush(out);
 }
 
-static void handler_begins(unsigned cpu, void *pc) {
+static void block_begins(unsigned cpu, void *pc) {
     (void)cpu;
-    int mode = (uintptr_t)pc != handler;
-    if (mode && (value_of(vector) & ~3ul) != (uintptr_t)pc) return;
-    if (on && (int64_t)value_of(cause[mode]) >= 0) put(1), put(value_of(epc[mode]));
+    for (int mode = 0; on && mode < MODES; mode++)
+        if ((value_of(registers[mode][VECTOR]) & ~3ul) == (uintptr_t)pc && (int64_t)value_of(registers[mode][CAUSE]) >= 0)
+            put(1), put(value_of(registers[mode][EPC]));
 }
 
 static void ready(plugin_id id, unsigned cpu) {
@@ -51,12 +53,10 @@ static void ready(plugin_id id, unsigned cpu) {
     GArray *all = qemu_plugin_get_registers();
     const qemu_plugin_reg_descriptor *found = (const void *)all->data;
     for (unsigned i = 0; i < all->len; i++)
-        for (int mode = 0; mode < 2 && found[i].name; mode++) {
-            if (!strcmp(found[i].name, epcs[mode])) epc[mode] = found[i].handle;
-            if (!strcmp(found[i].name, causes[mode])) cause[mode] = found[i].handle;
+        for (int at = 0; at < MODES * KINDS && found[i].name; at++) {
+            const char *name = names[at % MODES][at / MODES + 1];
+            if (name && !strcmp(found[i].name, name)) registers[at % MODES][at / MODES + 1] = found[i].handle;
         }
-    for (unsigned i = 0; i < all->len; i++)
-        if (found[i].name && !strcmp(found[i].name, "mtvec")) vector = found[i].handle;
     bytes = g_byte_array_new();
 }
 
@@ -65,8 +65,7 @@ static void is_translated(plugin_id id, struct qemu_plugin_tb *tb) {
     uint64_t pc = qemu_plugin_tb_vaddr(tb);
     for (size_t i = 0; i < qemu_plugin_tb_n_insns(tb); i++) {
         struct qemu_plugin_insn *one = qemu_plugin_tb_get_insn(tb, i);
-        if (pc == handler || (i == 0 && pc >= FIRMWARE && pc < FIRMWARE_END))
-            qemu_plugin_register_vcpu_insn_exec_cb(one, handler_begins, CB_READS_REGISTERS, (void *)(uintptr_t)pc);
+        if (i == 0) qemu_plugin_register_vcpu_insn_exec_cb(one, block_begins, CB_READS_REGISTERS, (void *)(uintptr_t)pc);
         qemu_plugin_register_vcpu_insn_exec_cb(one, begins, CB_NO_REGISTERS, (void *)(uintptr_t)pc);
         pc += qemu_plugin_insn_size(one);
     }
@@ -84,7 +83,6 @@ int qemu_plugin_install(plugin_id id, const qemu_info_t *info, int argc, char **
         if (!strncmp(argv[i], "out=", 4)) out = fopen(argv[i] + 4, "wb");
         if (!strncmp(argv[i], "from=", 5)) from = strtoull(argv[i] + 5, NULL, 0);
         if (!strncmp(argv[i], "to=", 3)) to = strtoull(argv[i] + 3, NULL, 0);
-        if (!strncmp(argv[i], "handler=", 8)) handler = strtoull(argv[i] + 8, NULL, 0);
     }
     if (!out) return -1;
     qemu_plugin_register_vcpu_init_cb(id, ready);

@@ -11,7 +11,8 @@ static long call(long number, long a, long b, long c, long d, long e) {
 }
 
 enum {
-    MKNODAT = 33, MOUNT = 40, OPENAT = 56, CLOSE = 57, LSEEK = 62, READ = 63, WRITE = 64, EXIT = 93, YIELD = 124, REBOOT = 142,
+    MKNODAT = 33, MOUNT = 40, OPENAT = 56, CLOSE = 57, LSEEK = 62, READ = 63, WRITE = 64, EXIT = 93, NANOSLEEP = 101,
+    YIELD = 124, REBOOT = 142,
     GETPID = 172, BRK = 214, CLONE = 220, EXECVE = 221, WAIT4 = 260, FINIT_MODULE = 273
 };
 
