@@ -70,7 +70,7 @@ def _functions(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
 
 
 def _calls(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
-    return shown.lines("calls", depth=request.depth)
+    return shown.lines("calls", depth=request.depth, **request.threads)
 
 
 def _find_lines(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
@@ -232,7 +232,7 @@ EXAMPLES = {
 
 CHECKED = ("events", "gaps", "status")
 """The commands that can show what a check finds."""
-OF_THREADS = ("functions", "find", "events", "gaps")
+OF_THREADS = ("functions", "calls", "find", "events", "gaps")
 """The commands that can show what is of a task, a process or a thread alone."""
 LOST, UNSURE = 3, 4
 """The exit statuses of `check`: something differs or is lost; it cannot be told."""

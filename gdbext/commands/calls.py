@@ -62,19 +62,26 @@ and levels start again.
         return task_names.words_and_tasks(text, word, (*THREADS, UNFOLDED))
 
 
-class CallsCommand(Command, name="trace calls", completer=gdb.COMPLETE_NONE):
+class CallsCommand(Command, name="trace calls"):
     """Print who called whom in the whole history, as a tree.
-    Usage: trace calls [/n DEPTH]
+    Usage: trace calls [-task T | -process P | -thread T] [/n DEPTH]
 
     A line for each function in each chain of calls that led to it: how often
     it was called there, how many instructions ran in it and all it called,
     and in it alone. What took longest comes first. A function whose call is
     not in the trace has "-".
 
+    -task T, -process P, -thread T: only what ran in these, see `help trace
+    functions`. What a handler does behind a switch of tasks counts with the
+    task on whose stack it runs.
     DEPTH: how many levels are shown: 10 by default, 0 for all of them."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
-        PagedList("calls", depth=_depth(argument)).show(self, "")
+        argument, threads = split_threads("trace calls", argument)
+        PagedList("calls", depth=_depth(argument), **threads).show(self, "")
+
+    def complete(self, text: str, word: str | None) -> list[str]:
+        return task_names.words_and_tasks(text, word, THREADS)
 
 
 def _depth(argument: str) -> int:

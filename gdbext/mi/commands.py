@@ -463,7 +463,7 @@ TABLE = (
     MiCommand("log", log, _LOG, "EXPR"),
     MiCommand("calls-of", calls_of, (*FOUND, *_LOG[-2:]), "FUNCTION"),
     MiCommand("functions", functions, (*PAGE, *(Option(f"-{word}") for word in _words("functions")), *_THREADS)),
-    MiCommand("calls", calls, (*PAGE, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
+    MiCommand("calls", calls, (*PAGE, *_THREADS, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
     MiCommand("coverage", coverage, (Option("-all", default=False),)),
     MiCommand("report", profile_reports, _REPORT),
     MiCommand("explain", explain, (*commands_explain.OPTIONS, _RANGE)),

@@ -66,11 +66,14 @@ class FunctionList:
         """Return the functions numbered *begin* to *end* - 1. *lines*: with the addresses of their instructions."""
         return [self._row(function, lines) for function in self.calls.functions(begin, end)]
 
-    def tree(self, depth: int, progress: Progress = silent) -> int:
-        """Build the rows of the call tree down to *depth* levels, 0: all, for `tree_rows`; return their number."""
-        from rvtrace_gdb.decode.calls.call_tree import tree_rows
+    def tree(self, depth: int, progress: Progress = silent, parts: Sequence[range] | None = None) -> int:
+        """Build the rows of the call tree down to *depth* levels, 0: all, for `tree_rows`; return their number.
+        *parts*: of what ran at these positions, None: of everything.
+        """
+        from rvtrace_gdb.decode.calls.call_tree import call_tree_of_parts, tree_rows
 
-        self._rows = [self._call(level, node, depth) for level, node in tree_rows(self.root(progress), depth or _ALL)]
+        root = self.root(progress) if parts is None else call_tree_of_parts(self.calls, parts, progress)
+        self._rows = [self._call(level, node, depth) for level, node in tree_rows(root, depth or _ALL)]
         return len(self._rows)
 
     def root(self, progress: Progress = silent) -> "CallNode":

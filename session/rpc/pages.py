@@ -34,8 +34,8 @@ means the newest *count* rows, of calls the first.
 | why          | `WhyRow`          | *name*, *at*, *register*, *where*, *branches*, *thin*, *depth*, *row*: see        |
 |              |                   | `session.rpc.why`                                                                 |
 
-History, functions, events, gaps, executions, log and calls_of can be those of a task, a process or a thread alone: the
-parameters are in `session.rpc.parts`. Rows are numbered in that list; instructions keep their numbers.
+History, functions, calls, events, gaps, executions, log and calls_of can be those of a task, a process or a thread
+alone: the parameters are in `session.rpc.parts`. Rows are numbered in that list; instructions keep their numbers.
 
 The modifiers of a list that the session computes on request alone are parameters, too, by their words:
 `rows.list_text.MODIFIERS`.
@@ -417,7 +417,12 @@ def _calls(session: Session, params: Params, requested: Range, progress: Progres
     depth = params.number("depth")
     selected = session.selected(params.context(), progress)
     functions = functions_of(session, selected, progress)
-    length = functions.tree(depth, progress)
+    parts = None
+    if params.is_of_part():
+        from rvtrace_gdb.session.rpc.parts import parts_with_own_stacks  # few lists are of parts
+
+        parts = parts_with_own_stacks(session, selected, params, progress)
+    length = functions.tree(depth, progress, parts)
     requested = requested._replace(begin=requested.begin or 1)
     selection = requested.select(length, lambda args, size: PageSelection(1, length + 1))
     return _paged(selected, length, selection, functions.tree_rows)

@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from rvtrace_gdb.session.queries.parts_query import PartsQuery
 from rvtrace_gdb.session.queries.search import ListQuery
+from rvtrace_gdb.session.queries.thread_parts import parts_of_threads, threads_named, words_for
 from rvtrace_gdb.session.rpc.protocol import PARTS, JsonMessage, Params
-from rvtrace_gdb.session.selected_history import SelectedHistory
+from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.tasks.stack_turns import stack_turns
+from rvtrace_gdb.session.tasks.tasks import known_tasks, tasks_of
 from rvtrace_gdb.support.errors import Progress
 
 
@@ -25,20 +28,34 @@ def part_query(
 
     Raises NoTasks, BadTaskSystem, BadQuery (there is no such task), NoSuchThread, and what *progress* raises.
     """
+    found, words = _parts_asked_for(session, selected, params, on_stacks=False, progress=progress)
+    return PartsQuery(query, tuple(found), words)
+
+
+def parts_with_own_stacks(
+    session: Session, selected: SelectedHistory, params: Params, progress: Progress
+) -> list[range]:
+    """Return the parts that a request is about, those of a task from where its call stack runs. Raises as `part_query`.
+    """
+    return _parts_asked_for(session, selected, params, on_stacks=True, progress=progress)[0]
+
+
+def _parts_asked_for(
+    session: Session, selected: SelectedHistory, params: Params, *, on_stacks: bool, progress: Progress
+) -> tuple[list[range], str]:
+    """Return the parts, and the words for whose they are."""
     task, process, thread = (params.text(name, "") for name in PARTS)
     parts, words = [range(len(selected.history))], list[str]()
     if task:
-        from rvtrace_gdb.session.tasks.tasks import tasks_of
-
         turns = tasks_of(session, selected, progress)
+        if on_stacks:
+            turns = stack_turns(turns, call_frames(session, selected, progress), progress)
         parts, words = turns.ranges_of(turns.tasks_named(task)), [f"task {task}"]
     if process or thread:
-        from rvtrace_gdb.session.queries.thread_parts import parts_of_threads, threads_named, words_for
-
         threads = threads_named(session.require_capture().capture, selected.history, process, thread)
         parts = list(_common(parts, parts_of_threads(selected.history, threads)))
         words.append(words_for(process, thread))
-    return PartsQuery(query, tuple(parts), " and ".join(words))
+    return parts, " and ".join(words)
 
 
 def _common(some: Sequence[range], others: Sequence[range]) -> Iterator[range]:
@@ -59,8 +76,6 @@ def task_names(session: Session, params: Params, progress: Progress) -> JsonMess
     selected = session.last_selected(params.context())
     if selected is None or not len(selected.history):
         return {"names": []}
-    from rvtrace_gdb.session.tasks.tasks import known_tasks  # few requests are about tasks
-
     turns = known_tasks(session, selected, progress)
     return {"names": [] if turns is None else sorted({task.name for task in turns.tasks if task.name})}
 

@@ -16,7 +16,7 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent
 from tests.helpers.cross_compiler import symbol_address
 from tests.helpers.task_systems import freertos
-from tests.session.tasks.captures import TaskCapture, captured, turns_noted
+from tests.session.tasks.captures import RUN, TaskCapture, captured, turns_noted
 
 TAIL = 150
 """Instructions from a hook to where its function ends, at most."""
@@ -98,6 +98,18 @@ def test_functions_of_a_task_are_numbered_in_their_list_and_turn_by_turn(
     assert all(row._replace(number=0) == of_all[row.begin]._replace(number=0) for row in rows)
     last = page(session, "functions", args="", size=5, task="taker", fold=True)
     assert [row.begin for row in last["rows"]] == [row.begin for row in rows[-5:]]
+
+
+def test_calls_of_a_task_are_those_of_its_own_stack(session: Session, capture: TaskCapture, program: Path) -> None:
+    noted = turns_noted(capture.notes)
+    entries = {symbol_address(program, name): name for name in ("maker", "taker", "worker", "boss", "child", "victim")}
+    for name in ("maker", "taker", "boss", "worker"):
+        rows = page(session, "calls", begin=1, count=4000, depth=0, task=name)["rows"]
+        assert {entries[row.pc] for row in rows if row.pc in entries} == {name}
+        ends = [*(after.when for after in noted[1:]), RUN]
+        ran = sum(end - note.when for note, end in zip(noted, ends, strict=True) if note.name == name)
+        total = sum(row.instructions for row in rows if not row.level)
+        assert abs(total - ran) < TAIL * sum(note.name == name for note in noted)
 
 
 def test_what_happened_is_between_the_instructions_of_a_task(session: Session, capture: TaskCapture) -> None:
