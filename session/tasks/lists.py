@@ -36,7 +36,17 @@ def listed_tasks(system: TaskSystem, expressions: TaskExpressions, moment: Expre
         except _ListUnknown:
             return ListedTasks(states, False)
         complete = True
-    return ListedTasks(states, complete)
+    return ListedTasks(states, complete and _is_their_number(len(states), system, expressions, moment))
+
+
+def _is_their_number(count: int, system: TaskSystem, expressions: TaskExpressions, moment: ExpressionMoment) -> bool:
+    """Return whether there are so many tasks, as far as the system counts them."""
+    if not system.number_of_tasks:
+        return True
+    try:
+        return expressions.number(system.number_of_tasks, moment, {}) == count
+    except NotInProgram:
+        return False
 
 
 class _TaskListReader:

@@ -67,8 +67,14 @@ def entries_by_jump(
     history, starts = calls.history, set(functions)
     if not starts:
         return []
-    found = ExecutionSearch(calls, executions(*starts), progress).positions(progress)
+    found = executions_of(calls, starts, progress)
     return [at for at in found if at and not _follows(history.pc(at - 1), history.pc(at), image)]
+
+
+def executions_of(calls: CallHistory, addresses: Iterable[int], progress: Progress) -> Sequence[int]:
+    """Return the positions of the instructions at some addresses, in order. Raises what *progress* raises."""
+    wanted = set(addresses)
+    return ExecutionSearch(calls, executions(*wanted), progress).positions(progress) if wanted else ()
 
 
 def _follows(pc: int, following: int, image: Image) -> bool:

@@ -8,6 +8,8 @@ The files are TOML. Those in `systems/` come with rvtrace; a user's own has the 
     switches = ["vTaskSwitchContext"]      # functions: another task may run when one of them has ended
     starts = ["xPortStartFirstTask"]       # functions that run the first task of a hart; before, it has none (optional)
     creations = ["prvInitialiseNewTask"]   # functions that make a task (optional)
+    deletions = ["vTaskDelete"]            # functions that end a task (optional)
+    number_of_tasks = ["uxCurrentNumberOfTasks"]  # expressions: so many the lists have if they are whole (optional)
 
     [current]
     task = ["pxCurrentTCB"]                # expressions for the task of a hart: the first that the program has
@@ -81,6 +83,8 @@ class TaskSystem:
     switches: tuple[str, ...]
     starts: tuple[str, ...]
     creations: tuple[str, ...]
+    deletions: tuple[str, ...]
+    number_of_tasks: Expressions
     current: Expressions
     active: Expressions
     fields: Mapping[str, Expressions]
@@ -143,7 +147,10 @@ def read_system(path: Path) -> TaskSystem:
     return _SystemFile(str(path), document).system()
 
 
-_KEYS = ("name", "symbols", "scope", "switches", "starts", "creations", "current", "task", "list")
+_KEYS = (
+    "name", "symbols", "scope", "switches", "starts", "creations", "deletions", "number_of_tasks", "current", "task",
+    "list",
+)  # fmt: skip
 
 
 class _SystemFile:
@@ -164,7 +171,8 @@ class _SystemFile:
             self._one_line(self._document, "", "name"), self._file,
             self._needed(self._document, "", "symbols"), self._listed_texts(self._document, "", "scope"),
             self._needed(self._document, "", "switches"), self._listed_texts(self._document, "", "starts"),
-            self._listed_texts(self._document, "", "creations"),
+            self._listed_texts(self._document, "", "creations"), self._listed_texts(self._document, "", "deletions"),
+            self._listed_texts(self._document, "", "number_of_tasks"),
             self._needed(current, "[current]", "task"), self._listed_texts(current, "[current]", "active"),
             {**fields, "name": self._needed(task, "[task]", "name")}, idle, tuple(self._task_lists()),
         )  # fmt: skip

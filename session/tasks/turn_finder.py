@@ -1,10 +1,8 @@
 """Finds the turns of a hart: where they begin, and which task each of them belongs to."""
 
 from bisect import bisect_right
-from collections import Counter, defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
@@ -12,36 +10,22 @@ from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.questions.moment import PastMoment
 from rvtrace_gdb.session.tasks.reader import TaskReader
-from rvtrace_gdb.session.tasks.switches import ends_in, entries_by_jump, gap_borders
+from rvtrace_gdb.session.tasks.running_tasks import (
+    NO_STACK,
+    RunningTask,
+    TaskKey,
+    by_contexts,
+    by_stacks,
+    turns_of_parts,
+    without_single_stacks,
+)
+from rvtrace_gdb.session.tasks.stack_pointers import MOST, TaskStacks
+from rvtrace_gdb.session.tasks.switches import ends_in, entries_by_jump, executions_of, gap_borders
 from rvtrace_gdb.session.tasks.task_system import functions_named
 from rvtrace_gdb.session.tasks.turns import AtEnd, RtosTask, TaskSource, TaskTurn, TaskTurns
 from rvtrace_gdb.support.errors import Progress
 
 _STEP = 1 << 6
-_NO_STACK = -1
-
-
-class TaskKey(NamedTuple):
-    """What tells a task from others: two with the same are one. *life*: how many tasks had been made, if its name is
-    not known. *stack*: the call stack, if nothing else is known.
-    """
-
-    address: int | None
-    name: str | None
-    id: int | None
-    life: int = 0
-    stack: int | None = None
-
-
-class _RunningTask(NamedTuple):
-    """What is known of who runs in a part of the history between two switches. *task*: None: none does, or it is not
-    known.
-    """
-
-    begin: int
-    task: TaskKey | None
-    source: TaskSource
-    stack: int
 
 
 class TurnFinder:
@@ -69,8 +53,13 @@ class TurnFinder:
         begins = self._turn_begins()
         parts = [self._running_task(begin, end, number, len(begins)) for number, (begin, end) in
                  enumerate(pairwise([*begins, len(self._history)]))]  # fmt: skip
-        parts = _by_stacks(self._without_task_before_start(parts), named=self._sees_all_stacks())
-        return self._numbered(_without_single_stacks(_with_turns_merged(parts)))
+        last = self._reader.moment(len(self._history))
+        at_end = AtEnd(*self._reader.listed(last)) if self._has_values else AtEnd((), False)
+        parts = self._by_stack_pointers(self._without_task_before_start(parts), at_end)
+        others = [TaskKey(it.address, it.name, it.id) for it in at_end.tasks]
+        parts = by_contexts(parts, others, is_number_at_end=self._is_context_number_at_end())
+        parts = by_stacks(parts, named=self._sees_all_stacks())
+        return self._numbered(without_single_stacks(turns_of_parts(parts)), at_end)
 
     def _ends(self, functions: Sequence[str]) -> list[int]:
         """Return where functions with some names have ended."""
@@ -84,19 +73,36 @@ class TurnFinder:
 
     # -- who runs
 
-    def _running_task(self, begin: int, end: int, number: int, count: int) -> _RunningTask:
+    def _running_task(self, begin: int, end: int, number: int, count: int) -> RunningTask:
         if not number % _STEP:
             self._progress("finding tasks (switches)", number, count)
-        stack = next((frame.stack for frame in self._frames.frames(end - 1)), _NO_STACK)
+        stack = next((frame.stack for frame in self._frames.frames(end - 1)), NO_STACK)
+        context = self._context(begin, end)
         if not self._has_values:
-            return _RunningTask(begin, None, TaskSource.UNKNOWN, stack)
+            return RunningTask(begin, None, TaskSource.UNKNOWN, stack, context)
         moment = self._reader.moment(begin)
         if self._reader.is_inactive(moment):
-            return _RunningTask(begin, None, TaskSource.NONE, stack)
+            return RunningTask(begin, None, TaskSource.NONE, stack)
         address = self._reader.current(moment)
         if not address:
-            return _RunningTask(begin, None, TaskSource.UNKNOWN if address is None else TaskSource.NONE, stack)
-        return _RunningTask(begin, self._key_of(address, moment), TaskSource.MEMORY, stack)
+            source = TaskSource.UNKNOWN if address is None else TaskSource.NONE
+            return RunningTask(begin, None, source, stack, context)
+        return RunningTask(begin, self._key_of(address, moment), TaskSource.MEMORY, stack, context)
+
+    def _is_context_number_at_end(self) -> bool:
+        """Return whether the context is the number of the task that runs, where the trace ends."""
+        length = len(self._history)
+        moment = self._reader.moment(length)
+        address = self._reader.current(moment) if self._has_values else None
+        number = self._reader.name_and_id(address, moment).id if address else None
+        return number is not None and number == self._history.context_at(length - 1).scontext
+
+    def _context(self, begin: int, end: int) -> int | None:
+        """Return the context that the trace has from the begin of a part on, None: none, or it changes soon. At its end
+        the system writes that of the next task.
+        """
+        first, later = (self._history.context_at(at).scontext for at in (begin, (begin + end) // 2))
+        return first if first == later else None
 
     def _key_of(self, address: int, moment: PastMoment) -> TaskKey:
         """Return what tells the task at an address, which is read again when tasks have been made since."""
@@ -120,7 +126,7 @@ class TurnFinder:
         gaps = self._history.gap_positions
         return self._has_creations and life == len(self._creations) and (not gaps or gaps[-1] < position)
 
-    def _without_task_before_start(self, parts: Sequence[_RunningTask]) -> list[_RunningTask]:
+    def _without_task_before_start(self, parts: Sequence[RunningTask]) -> list[RunningTask]:
         """Say of what ran before the first task was started that no task did, up to the gap before it."""
         found = list(parts)
         begins = [one.begin for one in parts]
@@ -130,6 +136,34 @@ class TurnFinder:
                 found[number] = found[number]._replace(task=None, source=TaskSource.NONE)
         return found
 
+    def _by_stack_pointers(self, parts: Sequence[RunningTask], at_end: AtEnd) -> list[RunningTask]:
+        """Give parts whose task is not known the one whose stack sp is in, since the last task was made or ended."""
+        if not self._has_values or all(one.source is not TaskSource.UNKNOWN for one in parts):
+            return list(parts)
+        found, length = list(parts), len(self._history)
+        pointers = TaskStacks(self._reader, self._history, self._frames, self._image, at_end)
+        if not pointers or not self._has_creations:
+            return found
+        steady, end = max(self._last_change(), length - MOST), length
+        for number in range(len(found) - 1, -1, -1):
+            one = found[number]
+            if one.begin < steady:
+                break
+            self._progress("finding tasks (stacks)", length - one.begin, length - steady)
+            task = pointers.task_in(one.begin, end) if one.source is TaskSource.UNKNOWN else None
+            if task is not None:
+                key = TaskKey(task.address, task.name, task.id)
+                found[number] = one._replace(task=key, source=TaskSource.STACK)
+            end = one.begin
+        return found
+
+    def _last_change(self) -> int:
+        """Return from where on the tasks are those that there are in the end."""
+        names = (*self._system.creations, *self._system.deletions)
+        changes = [*self._ends(names), *self._history.gap_positions[-1:]]
+        entered = executions_of(self._calls, functions_named(self._image, names), self._progress)
+        return max([*changes, *entered], default=-1) + 1
+
     def _sees_all_stacks(self) -> bool:
         """Return whether the call stack of each task is seen from its beginning: the first task was started in the
         history, and nothing is missing. Else one of a task that runs the same code may be taken for that of another.
@@ -138,63 +172,15 @@ class TurnFinder:
 
     # -- the result
 
-    def _numbered(self, parts: Sequence[_RunningTask]) -> TaskTurns:
+    def _numbered(self, parts: Sequence[RunningTask], at_end: AtEnd) -> TaskTurns:
         tasks: dict[TaskKey, int] = {}
         turns: list[TaskTurn] = []
         for one, end in zip(parts, [*(it.begin for it in parts[1:]), len(self._history)], strict=True):
             task = None if one.task is None else tasks.setdefault(one.task, len(tasks))
             turns.append(TaskTurn(one.begin, end, task, one.source, one.stack))
         listed = [self._listed(key) for key in tasks]
-        last = self._reader.moment(len(self._history))
-        at_end = AtEnd(*self._reader.listed(last)) if self._has_values else AtEnd((), False)
         return TaskTurns(self._system.name, listed, turns, at_end, self._reader.missing_texts)
 
     def _listed(self, key: TaskKey) -> RtosTask:
         return RtosTask(key.address, key.name or "", key.id, self._reader.is_idle(key.name), key.stack)
 
-
-def _by_stacks(parts: Sequence[_RunningTask], *, named: bool) -> list[_RunningTask]:
-    """Give turns whose task is not known that of other turns on the same call stack, if they agree. *named*: these may
-    be known; else call stacks are tasks of their own.
-    """
-    tasks: dict[int, set[TaskKey | None]] = defaultdict(set)
-    for one in parts if named else ():
-        if one.source in (TaskSource.MEMORY, TaskSource.NONE, TaskSource.CONTEXT):
-            tasks[one.stack].add(one.task)
-    return [_with_stack(one, tasks.get(one.stack)) for one in parts]
-
-
-def _with_stack(one: _RunningTask, tasks: set[TaskKey | None] | None) -> _RunningTask:
-    """Return what is known of who runs, if others on its stack are some *tasks*, None: that is not known of any."""
-    if one.source is not TaskSource.UNKNOWN or one.stack == _NO_STACK or (tasks is not None and len(tasks) != 1):
-        return one
-    task = TaskKey(None, None, None, stack=one.stack) if tasks is None else next(iter(tasks))
-    return one if task is None else one._replace(task=task, source=TaskSource.CALLS)
-
-
-def _without_single_stacks(turns: Sequence[_RunningTask]) -> list[_RunningTask]:
-    """Take no call stack for a task that had one turn alone: it may be that of another one, which was lost sight of."""
-    times = Counter(one.task for one in turns if one.task is not None and one.task.stack is not None)
-    return [
-        one._replace(task=None, source=TaskSource.UNKNOWN) if one.task is not None and times[one.task] == 1 else one
-        for one in turns
-    ]
-
-
-def _with_turns_merged(parts: Sequence[_RunningTask]) -> list[_RunningTask]:
-    """Put together what follows each other and is of one task: the system looked for another task, and chose none."""
-    found: list[_RunningTask] = []
-    for one in parts:
-        if found and _is_same(found[-1], one):
-            before = found.pop()
-            source = before.source if before.source is one.source else TaskSource.MEMORY
-            found.append(one._replace(begin=before.begin, source=source))
-        else:
-            found.append(one)
-    return found
-
-
-def _is_same(one: _RunningTask, other: _RunningTask) -> bool:
-    if one.task is not None or other.task is not None:
-        return one.task == other.task
-    return one.source is other.source and (one.source is TaskSource.NONE or one.stack == other.stack)

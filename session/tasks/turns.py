@@ -23,6 +23,7 @@ class TaskSource(Enum):
 
     MEMORY = "memory"
     CONTEXT = "context"
+    STACK = "stack pointer"
     CALLS = "call stack"
     NONE = "no task"  # before the system runs its first task
     UNKNOWN = "not known"
@@ -51,7 +52,7 @@ class RtosTask(NamedTuple):
             return self.name
         if self.address is not None:
             return f"0x{self.address:x}"
-        return f"task on stack {self.stack}" if self.stack is not None else f"task {self.id}"
+        return f"task on stack {self.stack}" if self.stack is not None else f"context {self.id}"
 
 
 class TaskTurn(NamedTuple):

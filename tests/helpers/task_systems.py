@@ -6,7 +6,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from rvtrace_gdb.transport.simulated.machine import Machine
-from tests.helpers.cross_compiler import EXAMPLES, HOME, compile_program, symbol_address
+from tests.helpers.cross_compiler import EXAMPLES, HOME, compile_program, symbol_address, symbol_size
 
 FOLDER = HOME / "tests" / "programs" / "systems"
 KERNEL = HOME / ".tools" / "freertos" / "tree"
@@ -62,7 +62,8 @@ def notes(machine: Machine, elf: Path) -> list[Note]:
 def _notes(machine: Machine, elf: Path) -> Iterator[Note]:
     word = machine.hart.xlen // 8
     size = 5 * word + 16
-    count = int.from_bytes(_memory(machine, symbol_address(elf, "noted"), word), "little")
+    noted = int.from_bytes(_memory(machine, symbol_address(elf, "noted"), word), "little")
+    count = min(noted, symbol_size(elf, "notes") // size)
     data = _memory(machine, symbol_address(elf, "notes"), count * size)
     for begin in range(0, count * size, size):
         words = range(begin, begin + 5 * word, word)

@@ -1,9 +1,11 @@
 """Runs of the systems of tasks on the simulated hart: a capture of each, and what the kernel's own hooks noted."""
 
+from collections.abc import Mapping
 from functools import cache
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
@@ -55,9 +57,10 @@ def kept_run(system: str, march: str = "rv64imac_zicsr", *, etrace: bool = False
 def task_run(
     folder: Path, system: str, *options: str, march: str = "rv64imac_zicsr", instructions: int = 150_000,
     skip: int = 0, size: int = 1 << 18, etrace: bool = False, registers: bool = True,
+    options_of_start: Mapping[str, object] = MappingProxyType({}),
 ) -> TaskRun:  # fmt: skip
     """Run a system. *skip*: so many instructions run before the trace begins; *size*: of the trace buffer; *registers*:
-    the capture has those of the begin and the end, and memory.
+    the capture has those of the begin and the end, and memory; *options_of_start*: of `trace start`.
     """
     folder.mkdir(exist_ok=True)
     elf = program(folder, system, *options, march=march)
@@ -69,7 +72,7 @@ def task_run(
         target.run(skip)
     first = machine.hart.instret
     session, context = Session(target.connect, {}), described(target, size, etrace=etrace)
-    session.start(context, {"format": "etrace"} if etrace else {})
+    session.start(context, {**options_of_start, **({"format": "etrace"} if etrace else {})})
     target.run(instructions)
     capture = elf.with_suffix(".rvt")
     session.save(capture, context)

@@ -14,7 +14,8 @@ from tests.helpers.task_systems import What
 from tests.session.tasks.runs import SYSTEMS, TaskRun, kept_run
 
 _SAVED_STATES = {"freertos": {"ready", "delayed", "suspended", "deleted", "running", "gone"}}
-_OTHERS = {"alive", "running", "gone"}
+_OTHERS = {"alive", "running", "gone", ""}
+"""Linux' list has no threads, so a task that it lacks may be one."""
 
 
 @pytest.fixture(params=SYSTEMS)
@@ -39,7 +40,7 @@ def test_tasks_turns_and_states_are_those_of_the_kernels_notes(run: tuple[str, T
         rows[row.address, row.name] = rows.get((row.address, row.name), 0) + row.turns
         assert row.state in _SAVED_STATES.get(system, _OTHERS), row
         if row.id is not None and (row.address, row.id) in deleted:
-            assert row.state in ("gone", "deleted"), row
+            assert row.state in ("gone", "deleted", ""), row
     assert all(abs(rows[task] - count) <= 1 for task, count in turns.items())  # the first and the last one may be cut
     assert sum(abs(rows[task] - count) for task, count in turns.items()) <= 2
     ran = sum(row.instructions for row in found.tasks)
