@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from rvtrace_gdb.decode.branches.ctxp import sources_of
-from rvtrace_gdb.decode.branches.neorv32 import pairs_in_text
+from rvtrace_gdb.decode.branches.neorv32 import BEGIN, END, pairs_in_text
 from rvtrace_gdb.decode.branches.tacit.encoder import TacitEncoder
 from rvtrace_gdb.decode.branches.tacit.packets import BranchMode, TacitConfiguration, packet_bytes
 from rvtrace_gdb.decode.branches.tacit.reader import predicting
@@ -22,27 +22,32 @@ from tests.fuzz.kinds.trace_checks import Trace, Traces
 
 _DATA = Path(__file__).resolve().parents[2] / "data" / "neorv32"
 _PAIRS, _INSTRUCTIONS = 40, 200
+_CTRL = (("CTRL", 0x531),)
 KINDS = ("neorv32", "tacit", "ctxp", "gem5")
 
 
 PREDICTED = "tacit-predicted"
 """The variant of TACIT in which branches are predicted, in the layout with contexts."""
+HALTED = "neorv32-halted"
+"""The variant of TRACER's pairs of which it is known where the hart was halted before and after them."""
+_HALTS = ((BEGIN, 0x64), (END, 0x142))
 
 
 class Branches(Traces):
     """All kinds."""
 
     def __init__(self) -> None:
-        super().__init__({kind: branches_of(kind) for kind in (*KINDS, PREDICTED)})
+        super().__init__({kind: branches_of(kind) for kind in (*KINDS, PREDICTED, HALTED)})
 
 
 def branches_of(kind: str) -> Trace:
     """A trace of this kind."""
     image = Image.from_elf(_DATA / "traced.elf")
     predicted = kind == PREDICTED
-    registers = {"neorv32": (("CTRL", 0x531),), PREDICTED: predicting(1024)}.get(kind, ())
-    port = BranchPort("it", "tacit" if predicted else kind, registers)
-    made: dict[str, Callable[[], bytes]] = {"neorv32": _neorv32, "ctxp": _ctxp, "gem5": partial(_gem5, image)}
+    registers = {"neorv32": _CTRL, HALTED: _CTRL + _HALTS, PREDICTED: predicting(1024)}.get(kind, ())
+    port = BranchPort("it", {PREDICTED: "tacit", HALTED: "neorv32"}.get(kind, kind), registers)
+    made: dict[str, Callable[[], bytes]] = {"ctxp": _ctxp, "gem5": partial(_gem5, image)}
+    made |= dict.fromkeys(("neorv32", HALTED), _neorv32)
     data = made.get(kind, partial(_tacit, image, predicted=predicted))()
     return Trace(data, ContextImages(image), port, kind == "neorv32")
 
