@@ -95,6 +95,22 @@ def test_calls_are_indented_by_their_callers(program: TracedProgram) -> None:
     assert Counter(line.split()[-1] for line in returned) <= Counter(line.split()[-1] for line in called)
 
 
+@pytest.mark.parametrize("words", [["--insn-trace"], ["--call-ret-trace"], ["--itrace=b", "-F", "+flags"]])
+def test_a_part_has_the_lines_of_the_whole(program: TracedProgram, words: list[str]) -> None:
+    """But for the transfer out of it."""
+
+    def ran_at(line: str) -> int:
+        found = re.search(r" 0\.(\d{9}): ", line)
+        assert found is not None
+        return int(found[1])
+
+    part = program.script("401,1400", *words)
+    assert part == [
+        line for line in program.script(*words) if 400 <= ran_at(line) <= 1399 - ("--insn-trace" not in words)
+    ]
+    assert len(part) > 50
+
+
 def test_flamegraph_adds_up_every_instruction(program: TracedProgram) -> None:
     """What stackcollapse-perf.pl makes of a sample for each instruction are the folded stacks."""
     text = "\n".join(program.script("--itrace=i1ig1024")) + "\n"
