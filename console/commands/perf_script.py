@@ -9,6 +9,7 @@ from rvtrace_gdb.console.options import inputs, part, raw
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions, is_elsewhere
+from rvtrace_gdb.console.progress import WATCH
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports import export
@@ -18,7 +19,6 @@ from rvtrace_gdb.session.exports.perf.event_text import ScriptText
 from rvtrace_gdb.session.exports.perf.itrace import Itrace
 from rvtrace_gdb.session.exports.selection import ExportOptions, exported
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import silent
 
 EXAMPLES = (
     ("perf-script demo.rvt --itrace=i100ig", "call stacks, for stackcollapse-perf.pl of FlameGraph"),
@@ -93,7 +93,8 @@ def run(args: argparse.Namespace) -> int:
         decoded = session.harts(progress=shown.progress)
         hint = hints_of_history(session.capture(), decoded, shown.progress)
         shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
-        text = ScriptText(trace, request.itrace, request.fields, shown.progress if is_elsewhere() else silent)
+        progress = shown.progress if is_elsewhere() else WATCH.get()
+        text = ScriptText(trace, request.itrace, request.fields, progress)
         shown.pieces(text.pieces(mappings=request.mappings))
     return 0
 

@@ -25,7 +25,7 @@ from rvtrace_gdb.support.text import RowPiece, printable
 from rvtrace_gdb.views.disassembly import Disassemblers
 
 _SECOND = 10**9
-_ROWS = 1 << 10
+_ROWS, _POSITIONS = 1 << 10, 1 << 16  # of a piece
 _INDENT, _COLUMNS, _STAYS = 4, 32, 52  # of functions that are called: perf_sample__fprintf_callindent
 
 
@@ -45,9 +45,9 @@ class ScriptText:
                 yield _piece(hart.mapping_lines())
             done, total = 0, sum(len(it.part) for it in self._trace.harts)
             for run in self._runs():
-                for piece in harts[run.hart].pieces(run):
+                for piece, ran in harts[run.hart].pieces(run):
                     yield piece
-                    self._progress("writing (instructions)", done, total)
+                    self._progress("writing (instructions)", done + ran, total)
                 done += run.end - run.begin
             for hart in harts.values():
                 yield _piece(hart.rest())
@@ -98,16 +98,16 @@ class _HartText:
         for process, text in mapping_texts(self._processes):
             yield f"{self._line_head(process)}{self._time_text(0)}{text}\n"
 
-    def pieces(self, run: HistoryRun) -> Iterator[RowPiece]:
-        """Yield the lines of what happened at some positions, in pieces."""
-        waiting = list[str]()
+    def pieces(self, run: HistoryRun) -> Iterator[tuple[RowPiece, int]]:
+        """Yield the lines of what happened at some positions, in pieces; and how many positions these are so far."""
+        waiting, since = list[str](), run.begin
         for stretch in self._events.stretches(run.begin, run.end):
             waiting += self._lines_of(stretch)
-            if len(waiting) >= _ROWS:
-                yield _piece(iter(waiting))
-                waiting = []
+            if len(waiting) >= _ROWS or stretch.end - since >= _POSITIONS:
+                yield _piece(iter(waiting)), stretch.end - run.begin
+                waiting, since = [], stretch.end
         if waiting:
-            yield _piece(iter(waiting))
+            yield _piece(iter(waiting)), run.end - run.begin
 
     def rest(self) -> Iterator[str]:
         """Yield the lines behind the last instruction."""
@@ -149,6 +149,7 @@ class _HartText:
     def _transfer_lines(self, stretch: EventStretch) -> list[str]:
         """Return the lines of a stretch of which transfers alone are events, with the same end for equal ones."""
         places = self._address_texts(stretch)
+        places.disassemble(stretch.pcs)
         ends = self._transfer_ends.setdefault(id(places), {})
         head, timed = self._stretch_head(stretch)
         name, found = (

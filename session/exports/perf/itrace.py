@@ -17,7 +17,7 @@ from rvtrace_gdb.session.exports.perf.transfers import TransferKind
 from rvtrace_gdb.support.errors import RvtraceError
 
 LETTERS = {
-    "i": "instructions: iN for each one, i1000i a sample every 1000, i50t one every 50 ticks",
+    "i": "instructions: i for each one, i1000i for a sample every 1000, i50t for one every 50 ticks",
     "y": "time: y50t for a sample every 50 ticks, whose period is ticks",
     "b": "all transfers of control: jumps, taken branches, calls, returns, traps",
     "c": "calls and traps",

@@ -3,6 +3,7 @@
 import re
 import subprocess
 from collections import Counter, defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,8 @@ from tests.session.exports.exported import export, options
 from tests.session.exports.perf.test_exports import profgen
 from tests.session.exports.perf.traced_program import (
     TracedProgram,
+    disassembly,
+    following,
     functions,
     made,
     made_like_linux,
@@ -32,6 +35,7 @@ from tests.session.exports.perf.traced_program import (
     perf,
     script_of,
 )
+from tests.transport.simulated.encoder.traces import HTM, LOW, TIME, compiled, machine_with, trace
 
 
 @pytest.fixture(scope="module")
@@ -76,6 +80,28 @@ def test_harts_are_merged_and_losses_are_errors(tmp_path: Path) -> None:
     export("perf-data", tmp_path / "lost", exported.damaged(tmp_path), options("towers"), "--itrace", "ei1000i")
     said = perf("script", data=tmp_path / "lost")
     assert len(re.findall(r"^ instruction trace error type 1 .*: lost: ", said, re.MULTILINE)) == 1
+
+
+def test_traps_and_times_are_those_of_the_hart(tmp_path: Path) -> None:
+    """Of a 32-bit hart with interrupts and times: its transfers, and perf."""
+    elf = compiled(tmp_path, "rv32imac", LOW, "user.c", "-g")
+    ran = trace(machine_with(elf), elf, HTM, timestamps=TIME, instructions=2000)
+    file, words = tmp_path / "it.bin", ["--ntrace", "--timestamps", "--elf", str(elf)]
+    file.write_bytes(ran.data)
+    rows = [line.split() for line in script_of([str(file), *words, "--itrace=b", "-F", "ip,addr,flags"])[1:-1]]
+    found = [(" ".join(kind), int(source, 16), int(target, 16)) for *kind, source, _, target in rows]
+    behind, jumps = following(elf), {pc for pc, text in disassembly(elf).items() if text.startswith(("j", "ret"))}
+    steps = pairwise(ran.retired)
+    assert [it[1:] for it in found] == [(pc, to) for pc, to in steps if behind.get(pc) != to or pc in jumps]
+    returns = [kind for kind, source, _ in found if disassembly(elf)[source] == "mret"]
+    interrupts = {target for kind, _, target in found if kind == "hw int"}
+    assert set(returns) == {"iret"} and 0 < len([kind for kind, *_ in found if kind == "hw int"]) <= len(returns)
+    assert len(interrupts) == 1 and interrupts <= set(functions(elf)), "the trap vector"
+    for itrace in ("cr", "i50ty50t"):
+        export("perf-data", tmp_path / itrace, file, words, "--itrace", itrace)
+        chosen = "-F", "time,event,period,ip,addr" if itrace == "cr" else "time,event,period,ip"
+        theirs = perf("script", "--ns", *chosen, data=tmp_path / itrace).splitlines()
+        assert theirs == script_of([str(file), *words, f"--itrace={itrace}", *chosen]) and len(theirs) > 10
 
 
 @thorough("session/exports/perf/test_processes.py::test_a_context_is_a_process")
