@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.decode.coresight.formatter import FrameFormatter
 from rvtrace_gdb.decode.history.events import BreakKind
 from rvtrace_gdb.decode.history.hart_order import HartOrder
 from rvtrace_gdb.decode.history.history import GAP, History
@@ -18,9 +19,10 @@ from rvtrace_gdb.session.capture.model import UNKNOWN_THREAD, CapturedSink, Trac
 from rvtrace_gdb.session.session import Session
 from tests.helpers.cross_compiler import symbol_address
 from tests.reports.coverage import traced
-from tests.session.perf_data.recorded import code_segment, started
+from tests.session.perf_data.recorded import ARCH, code_segment, started
 from tests.session.perf_data.recorder import Recorder
-from tests.session.perf_data.test_importing import imported, trace_of
+from tests.session.perf_data.test_importing import SRC_BITS, imported, in_context, trace_of
+from tests.session.perf_data.writer import attr
 
 
 class Program:
@@ -295,3 +297,22 @@ def test_timestamps_say_where_in_a_piece_a_thread_begins(tmp_path: Path) -> None
         f"the first piece of trace was recorded at 2001-09-09T01:46:40.{moment - 10**18:09}Z,"
         f" {1000 + 2 * len(ran) + 50} ns of CLOCK_MONOTONIC"
     ]
+
+
+def test_a_process_in_frames_executes_another_program(one: Program, other: Program, tmp_path: Path) -> None:
+    """The series whose trace has contexts, and frames: the records say which code the thread of a context had then."""
+    writer, formatter = Recorder(), FrameFormatter()
+    started(writer, one.elf, 100)
+    writer.comm(100, 100, "other", exec=True, time=20)
+    segment = code_segment(other.elf)
+    size = segment.vaddr + len(segment.data) - (segment.vaddr & -4096) + 4096 & -4096
+    writer.mmap2(100, segment.vaddr & -4096, size, segment.offset & -4096, f"/bin/{other.elf.name}", time=21)
+    pieces = [formatter.put(3, in_context(program.data, 0, 100)) + formatter.flush() for program in (one, other)]
+    for number, (piece, time) in enumerate(zip((pieces[0], b"", pieces[1]), (10, 25, 30), strict=True)):
+        writer.aux(len(pieces[0]) * (number > 0), len(piece), pid=100, time=time)
+    writer.auxtrace_info([9 << 32 | 1, 0, 5, 1, 1, 0, SRC_BITS, 0])
+    writer.auxtrace(b"".join(pieces))
+    words = [word for program in (one, other) for word in ("--elf", str(program.elf))]
+    session, notes = imported(writer.file([(attr(), [1])], ARCH), tmp_path / "perf.data", *words)
+    assert [part for part in stretches_of(history_of(session)) if part] == [one.ran, other.ran]
+    assert notes == []
