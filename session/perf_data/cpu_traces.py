@@ -187,7 +187,8 @@ class CpuTraces:
             if origin.time is None:
                 placed.append(one)
                 continue
-            began = self._recording.scheduling.run_begin(cpu, origin.tid, origin.time)
+            is_of_thread = not self._recording.buffers.is_of_all(origin)  # else others may have run in it before
+            began = self._recording.scheduling.run_begin(cpu, origin.tid, origin.time) if is_of_thread else 0
             placed.append(one._replace(begin=max(last, began), end=origin.time, time=max(last, began or origin.time)))
             last = origin.time
         return _CpuPieces(name, hart, cpu, placed)

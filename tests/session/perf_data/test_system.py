@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.coresight.formatter import FrameFormatter
 from rvtrace_gdb.decode.history.events import BreakKind
 from rvtrace_gdb.decode.history.hart_order import HartOrder
@@ -127,7 +128,7 @@ def test_which_of_several_threads_ran_is_not_known(one: Program, tmp_path: Path)
     started(writer, one.elf, 200)
     writer.switch(100, time=10, other=0)
     writer.switch(100, time=20, other=200, out=True)
-    writer.piece(one.data, pid=1, time=30)
+    writer.piece(one.data, pid=200, time=30)  # what runs when the record is made
     session, _ = opened(writer.written(), tmp_path, one)
     [sink] = session.capture().sinks
     assert [mark.thread for mark in sink.marks] == [UNKNOWN_THREAD]
@@ -316,3 +317,32 @@ def test_a_process_in_frames_executes_another_program(one: Program, other: Progr
     session, notes = imported(writer.file([(attr(), [1])], ARCH), tmp_path / "perf.data", *words)
     assert [part for part in stretches_of(history_of(session)) if part] == [one.ran, other.ran]
     assert notes == []
+
+
+def in_user_mode(elf: Path, ran: list[int], folder: Path) -> tuple[bytes, Path]:
+    """The E-Trace of a program that ran in U mode, as a log of Spike says, and a capture with its settings."""
+    segment, log, file = code_segment(elf), folder / f"{elf.stem}.log", folder / f"{elf.stem}.rvt"
+    words = ((pc, int.from_bytes(segment.data[pc - segment.vaddr :][:4], "little")) for pc in ran)
+    rows = ((pc, word if word & 3 == 3 else word & 0xFFFF) for pc, word in words)
+    log.write_text("".join(f"core   0: 0 0x{pc:016x} (0x{word:x})\n" for pc, word in rows))
+    command = ["encode", "--elf", str(elf), "--pcs", str(log), "-o", str(file), "--etrace", "--quiet"]
+    assert main([*command, "--sync-mode", "packets", "--sync-max", "0"]) == 0
+    [sink] = capture_file.load(file).sinks
+    return sink.data, file
+
+
+def test_threads_of_etrace(one: Program, other: Program, tmp_path: Path) -> None:
+    """Packets have the privilege mode, and no context."""
+    traces = [in_user_mode(program.elf, program.ran, tmp_path) for program in (one, other)]
+    writer = Recorder()
+    started(writer, one.elf, 100)
+    started(writer, other.elf, 200)
+    for number, pid in enumerate((100, 200, 100)):
+        writer.piece(traces[number % 2][0], pid=pid, time=10 + number)
+    words = [word for program in (one, other) for word in ("--elf", str(program.elf))]
+    session, _ = imported(writer.written(), tmp_path / "perf.data", "--settings", str(traces[0][1]), *words)
+    history = history_of(session)
+    assert [part for part in stretches_of(history) if part] == [one.ran, other.ran, one.ran]
+    found = [history.context_at(len(one.ran) // 2), history.context_at(len(history) - 9)]
+    assert [(it.prv, it.scontext) for it in found] == [(0, 100), (0, 100)]
+    assert [it.scontext for _, it in history.contexts if it.prv == 0][:3] == [100, 200, 100]
