@@ -1,7 +1,8 @@
 """The registers of TACIT: those of an encoder, and those of the sink that writes its packets into memory.
 
 Ref: chipsalliance/rocket-chip (c1dda58), TraceEncoderController.scala; ucb-bar/tacit (91f4bcb), TraceSinkDMA.scala and
-TacitConfigs.scala (the addresses). Names are those of ucb-bar/Baremetal-IDE, driver/rocket-chip/l_trace_encoder.
+TacitConfigs.scala (the addresses); the sink with a limit: ucb-ee194-tapeout/tacit (522516d), TraceSinkDMA.scala. Names
+are those of ucb-bar/Baremetal-IDE, driver/rocket-chip/l_trace_encoder.
 """
 
 from enum import IntEnum
@@ -48,6 +49,14 @@ TR_SK_DMA_FLUSH_DONE = Register("TR_SK_DMA_FLUSH_DONE", 0x4, Compliance.REQUIRED
 ))
 
 
+class SinkModeCode(IntEnum):
+    """The values of TR_SK_DMA_MODE."""
+
+    OVERFLOW = 0
+    """What finds no room is dropped."""
+    RING = 1
+
+
 def _half(name: str, offset: int, doc: str) -> Register:
     return Register(name, offset, Compliance.REQUIRED, doc, (Field("BITS", 32, FieldAccess.RW, 0, doc),))
 
@@ -61,4 +70,27 @@ TR_SK_DMA_COUNT_HIGH = _half("TR_SK_DMA_COUNT_HIGH", 0x14, "the bytes that were 
 ENCODER = RegisterBlock("TACIT encoder", "", 0, (TR_TE_CTRL, TR_TE_INFO, TR_TE_TARGET, TR_TE_BRANCH_MODE))
 SINK = RegisterBlock("TACIT DMA sink", "", 0, (
     TR_SK_DMA_FLUSH, TR_SK_DMA_FLUSH_DONE, TR_SK_DMA_ADDR, TR_SK_DMA_ADDR_HIGH, TR_SK_DMA_COUNT, TR_SK_DMA_COUNT_HIGH,
+))
+
+LIMITED_ADDR = _half("TR_SK_DMA_ADDR", 0x0, "the address of the buffer, bits 31:0")
+LIMITED_ADDR_HIGH = _half("TR_SK_DMA_ADDR_HIGH", 0x4, "the address of the buffer, bits 63:32")
+LIMITED_COUNT = _half("TR_SK_DMA_COUNT", 0x8, "the bytes that were written, bits 31:0")
+LIMITED_COUNT_HIGH = _half("TR_SK_DMA_COUNT_HIGH", 0xC, "the bytes that were written, bits 63:32")
+TR_SK_DMA_MAX_SIZE = _half("TR_SK_DMA_MAX_SIZE", 0x10, "the size of the buffer, bits 31:0")
+TR_SK_DMA_MAX_SIZE_HIGH = _half("TR_SK_DMA_MAX_SIZE_HIGH", 0x14, "the size of the buffer, bits 63:32")
+TR_SK_DMA_RESET = Register("TR_SK_DMA_RESET", 0x18, Compliance.REQUIRED, "begins at the start of the buffer again", (
+    Field("RESET", 1, FieldAccess.W1, 0, "sets the count to 0"),
+    reserved(31),
+))
+TR_SK_DMA_MODE = Register("TR_SK_DMA_MODE", 0x1C, Compliance.REQUIRED, "what happens when the buffer is full", (
+    Field("MODE", 1, FieldAccess.RW, 0, "packets are dropped, or the oldest overwritten", values=SinkModeCode),
+    reserved(31),
+))
+TR_SK_DMA_WRAP_COUNT = Register("TR_SK_DMA_WRAP_COUNT", 0x20, Compliance.REQUIRED, "how often a ring was full", (
+    Field("COUNT", 32, FieldAccess.RW, 0, "how often"),
+))
+
+LIMITED_SINK = RegisterBlock("TACIT DMA sink with a limit", "", 0, (
+    LIMITED_ADDR, LIMITED_ADDR_HIGH, LIMITED_COUNT, LIMITED_COUNT_HIGH, TR_SK_DMA_MAX_SIZE, TR_SK_DMA_MAX_SIZE_HIGH,
+    TR_SK_DMA_RESET, TR_SK_DMA_MODE, TR_SK_DMA_WRAP_COUNT,
 ))

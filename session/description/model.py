@@ -249,6 +249,7 @@ class TacitDescription:
     """An encoder of TACIT: its registers at *base*, those of its DMA sink at *sink*; it traces *hart*.
 
     *start*, *size*: the buffer. *target*: the number of the sink in the design. *entries*: of the branch predictor.
+    *limited*: the sink has a register for the size of the buffer.
     """
 
     name: str
@@ -259,6 +260,7 @@ class TacitDescription:
     hart: int = 0
     target: int = 1
     entries: int = 1024
+    limited: bool = False
 
 
 LinkDescription = AtbLinkDescription | CoresightFunnelDescription | CoresightReplicatorDescription | TmcLinkDescription

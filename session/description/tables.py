@@ -329,6 +329,7 @@ def text(description: Description, header: str = "", comments: Mapping[str, str]
         lines += ["", "[[tacit]]", f"name = {quoted(encoder.name)}", f"hart = {encoder.hart}"]
         lines += [f"{key} = {getattr(encoder, key):#x}" for key in ("base", "sink", "start", "size")]
         lines += [f"target = {encoder.target}", f"entries = {encoder.entries}"]
+        lines += ["limited = true"] if encoder.limited else []
     return "\n".join([*lines, *_memory_tables(description.memory)]) + "\n"
 
 

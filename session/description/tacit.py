@@ -9,6 +9,7 @@ start = 0x87000000           # of the buffer, which nothing else may use
 size = 0x1000000             # bytes; the sink itself has no limit
 target = 1                   # the number of the sink in the design; default 1, as in Chipyard
 entries = 1024               # of the branch predictor; default 1024, as in Chipyard
+limited = false              # true: the sink has TR_SK_DMA_MAX_SIZE, as in later designs; default false
 """
 
 from collections import Counter
@@ -20,7 +21,7 @@ from rvtrace_gdb.session.description.model import AnyComponent, TacitDescription
 from rvtrace_gdb.session.description.tables import Tables, TomlTable
 
 _TABLE = "[[tacit]]"
-_KEYS = ("name", "hart", "base", "sink", "start", "size", "target", "entries")
+_KEYS = ("name", "hart", "base", "sink", "start", "size", "target", "entries", "limited")
 _HARTS, _TARGETS = range(0x1000), range(0x100)
 _LEAST_ENTRIES, _MOST_ENTRIES = 1, 1 << 20
 _WORD = 8  # bytes that the sink writes at once
@@ -77,4 +78,5 @@ def _read_encoder_table(tables: Tables, table: TomlTable, number: int) -> TacitD
         hart=hart,
         target=DMA_TARGET if target is None else target,
         entries=TacitDescription.entries if entries is None else entries,
+        limited=bool(tables.switch(table, where, "limited")),
     )

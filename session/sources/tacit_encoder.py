@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from rvtrace_gdb.controlregs.tacit.procedures import DISABLED, ENABLED, TacitAccess, TacitStatus
+from rvtrace_gdb.controlregs.tacit.procedures import DISABLED, ENABLED, TacitAccess, TacitStatus, sink_of
 from rvtrace_gdb.controlregs.tacit.registers import TR_TE_CTRL, BranchModeCode
 from rvtrace_gdb.decode.branches.tacit.reader import ENTRIES_SETTING, MODE_REGISTER, OFF_IN_DEBUG_MODE
 from rvtrace_gdb.session import report
@@ -28,25 +28,26 @@ _PREDICTION = "branch_prediction"
 _WORD = 4
 _NO_LIMIT = "the sink has no limit: if it is not stopped before its buffer is full, it overwrites what lies behind it"
 _REGISTERS = 0x100  # bytes
-_SWITCHED_ON, _SWITCHED_OFF = ("resume-start", "step-start", "resumed"), ("halted", "step-end")
 _MARK = "rvtrace-tacit"
 
 
 class _TacitBuffer:
     """The trace of one encoder. *data*: what was read; *read*: bytes of those that are in the buffer now; *ended*: the
-    encoder is off, and all it sent is in the buffer; *overflow*: the bytes that were written behind the buffer.
+    encoder is off, and what it sent is in the buffer; *full*: the buffer is; *overflow*: the bytes that were written
+    behind it.
     """
 
     def __init__(self, link: Link, encoder: TacitDescription, mode: BranchModeCode) -> None:
         self.encoder, self._link, self._mode = encoder, link, mode
-        self.access = TacitAccess(link, encoder.base, encoder.sink, encoder.name)
-        self.data, self.read, self.ended, self.overflow = bytearray(), 0, False, 0
+        self.sink = sink_of(link, encoder.sink, encoder.name, limited=encoder.limited)
+        self.access = TacitAccess(link, encoder.base, self.sink, encoder.name)
+        self.data, self.read, self.ended, self.full, self.overflow = bytearray(), 0, False, False, 0
         self.off_in_debug_mode = False
 
     def rewind(self) -> None:
         """Begin at the start of the buffer again; the encoder is off."""
         encoder = self.encoder
-        self.access.prepare(encoder.target, self._mode, encoder.start)
+        self.access.prepare(encoder.target, self._mode, encoder.start, encoder.size)
         self.read, self.ended = 0, False
 
     def drain(self, progress: Progress, *, ending: bool) -> None:
@@ -56,13 +57,13 @@ class _TacitBuffer:
         if ending and not self.ended:
             self.access.stop()
             self.ended = True
-        count = self.access.bytes_written()
-        if count > self.encoder.size:
-            self.overflow = count - self.encoder.size
+        written, size = self.sink.bytes_written(), self.encoder.size
+        if self.sink.is_full(written, size):
+            self.full, self.overflow = True, max(written - size, 0)
             if not self.ended:
                 self.access.stop()
                 self.ended = True
-        self._read_to(min(count, self.encoder.size), progress)
+        self._read_to(min(written, size), progress)
 
     def _read_to(self, end: int, progress: Progress) -> None:
         """Read up to byte *end* of the buffer."""
@@ -95,28 +96,45 @@ class _TacitBuffer:
 
 
 class _DebugEvents:
-    """Handlers of OpenOCD's events that switch encoders on and off with their harts. What users have there, stays."""
+    """Handlers of OpenOCD's events that switch encoders on and off with their harts. What users have there, stays.
+
+    Harts of a group (`target smp`) are resumed together, and OpenOCD has the event of one of them: that one switches
+    all encoders on.
+    """
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._installed: list[tuple[str, str, str]] = []
 
-    def install(self, encoder: TacitDescription) -> None:
-        """Switch *encoder* on when its hart runs, off when it is halted. Raises transport errors."""
-        name = self._link.targets[encoder.hart]
-        for events, value in ((_SWITCHED_ON, ENABLED), (_SWITCHED_OFF, DISABLED)):
-            for event in events:
-                before = self._link.command(f"{name} cget -event {event}")
-                kept = "\n".join(line for line in before.splitlines() if _MARK not in line)
-                write = f"catch {{{name} write_memory {encoder.base:#x} 32 {value:#x} phys}} ;# {_MARK}"
-                self._link.command(f"{name} configure -event {event} {{{kept}\n{write}\n}}")
-                self._installed.append((name, event, kept))
+    def install(self, encoders: Sequence[TacitDescription]) -> None:
+        """Switch each of *encoders* on when its hart runs, off when it is halted. Raises transport errors."""
+        names = [self._link.targets[encoder.hart] for encoder in encoders]
+        on = [_switching(name, encoder, ENABLED) for name, encoder in zip(names, encoders, strict=True)]
+        off = [_switching(name, encoder, DISABLED) for name, encoder in zip(names, encoders, strict=True)]
+        for number, name in enumerate(names):
+            self._add_handler(name, "resume-start", on)
+            self._add_handler(name, "step-start", [on[number]])
+            self._add_handler(name, "step-end", [off[number]])
+            self._add_handler(name, "halted", [off[number]])
+
+    def _add_handler(self, name: str, event: str, commands: Sequence[str]) -> None:
+        """Add commands to the handler of an event of the target called *name*."""
+        before = self._link.command(f"{name} cget -event {event}")
+        kept = "\n".join(line for line in before.splitlines() if _MARK not in line).strip()
+        lines = "\n".join(f"catch {{{tcl}}} ;# {_MARK}" for tcl in commands)
+        self._link.command(f"{name} configure -event {event} {{{kept}\n{lines}\n}}")
+        self._installed.append((name, event, kept))
 
     def remove(self) -> None:
         """Leave the users' own handlers alone. Raises transport errors."""
         while self._installed:
             name, event, kept = self._installed.pop()
             self._link.command(f"{name} configure -event {event} {{{kept}}}")
+
+
+def _switching(name: str, encoder: TacitDescription, value: int) -> str:
+    """Return the command of OpenOCD that switches *encoder*, by the target called *name*."""
+    return f"{name} write_memory {encoder.base + TR_TE_CTRL.offset:#x} 32 {value:#x} phys"
 
 
 class TacitTrace(TransferSource):
@@ -137,7 +155,7 @@ class TacitTrace(TransferSource):
                 raise
             self._in_force = [part.settings(part.access.status()) for part in self._parts]
         self._captured = self._capture()
-        self.notes.append(_NO_LIMIT)
+        self.notes += [] if all(part.sink.has_limit for part in self._parts) else [_NO_LIMIT]
 
     def _begin_all(self) -> None:
         """Set up all encoders, and switch on those whose harts run."""
@@ -159,8 +177,7 @@ class TacitTrace(TransferSource):
     def _have_switched(self) -> None:
         """Have OpenOCD switch the encoders, if it is there."""
         try:
-            for part in self._parts:
-                self._events.install(part.encoder)
+            self._events.install([part.encoder for part in self._parts])
         except RvtraceError:
             self.notes.append("the encoder stays on while its hart is halted, and traces the Debug ROM then")
             return
@@ -201,7 +218,7 @@ class TacitTrace(TransferSource):
         except RvtraceError as error:
             self.failure = self.failure or error
             return "off"
-        waits = self.tracing and part.off_in_debug_mode and not part.overflow
+        waits = self.tracing and part.off_in_debug_mode and not part.full
         return "tracing" if now.is_on else "waiting" if waits else "off"
 
     def _part_line(self, part: _TacitBuffer, state: str) -> str:
@@ -223,7 +240,7 @@ class TacitTrace(TransferSource):
     def unread(self) -> int:
         """Return about how many bytes a read-out would fetch."""
         with self.link.unpolled():
-            return sum(max(min(part.access.bytes_written(), part.encoder.size) - part.read, 0) for part in self._parts)
+            return sum(max(min(part.sink.bytes_written(), part.encoder.size) - part.read, 0) for part in self._parts)
 
     def read_out(self, progress: Progress = silent) -> None:
         if self.tracing or self.incomplete:
@@ -259,26 +276,26 @@ class TacitTrace(TransferSource):
             self.failure = error
             return
         self.incomplete, self.halted = False, halted
-        self.tracing = self.tracing and not all(part.overflow for part in self._parts)
+        self.tracing = self.tracing and not all(part.full for part in self._parts)
 
     def _drain_part(self, part: _TacitBuffer, progress: Progress, *, ending: bool, halted: bool) -> None:
         ends = ending or halted
         part.drain(progress, ending=ends)
-        if part.overflow:
-            self._note_overflow(part)
+        if part.full:
+            self._note_full(part)
         elif ends and not ending and self.tracing:
             part.rewind()
             if not part.off_in_debug_mode:
                 part.access.switch_on()
 
-    def _note_overflow(self, part: _TacitBuffer) -> None:
+    def _note_full(self, part: _TacitBuffer) -> None:
         """Note that the trace has ended, and what it overwrote."""
         encoder = part.encoder
-        end = encoder.start + encoder.size
-        text = (
-            f"the buffer of {encoder.name} is full, and tracing has ended: {counted(part.overflow, 'byte')} from"
-            f" {end:#x} on were overwritten by packets"
-        )
+        lost = "newer packets were dropped"
+        if not part.sink.has_limit:
+            end = encoder.start + encoder.size
+            lost = f"{counted(part.overflow, 'byte')} from {end:#x} on were overwritten by packets"
+        text = f"the buffer of {encoder.name} is full, and tracing has ended: {lost}"
         self.notes += [] if text in self.notes else [text]
 
 

@@ -24,7 +24,7 @@ from rvtrace_gdb.transport.simulated.devices.component import TraceComponent
 from rvtrace_gdb.transport.simulated.devices.encoder import TraceEncoder
 from rvtrace_gdb.transport.simulated.devices.neorv32_tracer import Neorv32Tracer
 from rvtrace_gdb.transport.simulated.devices.sinks import RamSink
-from rvtrace_gdb.transport.simulated.devices.tacit import TacitDevice, TacitSink
+from rvtrace_gdb.transport.simulated.devices.tacit import LimitedTacitSink, TacitDevice, TacitSink
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause, LostCause
 from rvtrace_gdb.transport.simulated.hart.hart import Hart
 from rvtrace_gdb.transport.simulated.uart import SIZE as UART_SIZE
@@ -227,7 +227,7 @@ class Machine:
         )
 
     def _tacit_encoder(self, part: TacitPart) -> TacitDevice:
-        sink = TacitSink(self.bus, part.sink)
+        sink = (LimitedTacitSink if part.limited else TacitSink)(self.bus, part.sink)
         hart, contexts = self.harts[part.hart], part.contexts
         return TacitDevice(
             hart, self.bus, part.base, sink, number=part.number, entries=part.entries, has_context=contexts

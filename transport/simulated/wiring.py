@@ -234,7 +234,7 @@ class TracerPart(ComponentPart):
 class TacitPart(ComponentPart):
     """An encoder of TACIT, which follows *hart*. Its DMA sink has its registers at *sink*, the *number* by which the
     encoder chooses it, and the buffer *start*, *size*. *entries*: of the branch predictor. *contexts*: packets
-    have privilege modes and ASIDs.
+    have privilege modes and ASIDs. *limited*: the sink has a register for the size of its buffer.
     """
 
     kind: ClassVar[str] = "tacit"
@@ -246,6 +246,7 @@ class TacitPart(ComponentPart):
     number: int = 1
     entries: int = 1024
     contexts: bool = False
+    limited: bool = False
 
 
 CoresightPart = CoresightFunnelPart | CoresightReplicatorPart | TmcPart

@@ -312,7 +312,7 @@ def _tracer_part(tracer: told.TracerDescription) -> AnyPart:
 def _tacit_part(tacit: told.TacitDescription) -> AnyPart:
     return TacitPart(
         name=tacit.name, base=tacit.base, sink=tacit.sink, hart=tacit.hart, start=tacit.start, size=tacit.size,
-        number=tacit.target, entries=tacit.entries,
+        number=tacit.target, entries=tacit.entries, limited=tacit.limited,
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 """The register maps of the RTL, retyped: offset, register, bit, name."""
 
-from rvtrace_gdb.controlregs.tacit.registers import ENCODER, SINK, TR_TE_TARGET
+from rvtrace_gdb.controlregs.tacit.registers import ENCODER, LIMITED_SINK, SINK, TR_TE_TARGET
 
 RTL = [
     (0x0, "TR_TE_CTRL", 0, "ACTIVE"), (0x0, "TR_TE_CTRL", 1, "ENABLE"), (0x4, "TR_TE_INFO", 0, "INFO"),
@@ -9,6 +9,17 @@ RTL = [
     (0x8, "TR_SK_DMA_ADDR", 0, "BITS"), (0xC, "TR_SK_DMA_ADDR_HIGH", 0, "BITS"),
     (0x10, "TR_SK_DMA_COUNT", 0, "BITS"), (0x14, "TR_SK_DMA_COUNT_HIGH", 0, "BITS"),
 ]  # fmt: skip
+
+
+LIMITED = [
+    (0x0, "TR_SK_DMA_ADDR"), (0x8, "TR_SK_DMA_COUNT"), (0x10, "TR_SK_DMA_MAX_SIZE"), (0x18, "TR_SK_DMA_RESET"),
+    (0x1C, "TR_SK_DMA_MODE"), (0x20, "TR_SK_DMA_WRAP_COUNT"),
+]  # fmt: skip
+
+
+def test_the_registers_of_the_later_sink() -> None:
+    listed = [(register.offset, register.name) for register in LIMITED_SINK.registers]
+    assert [row for row in listed if not row[1].endswith("_HIGH")] == LIMITED
 
 
 def test_the_registers_are_those_of_the_rtl() -> None:

@@ -65,6 +65,16 @@ def test_packets_with_contexts(tmp_path: Path) -> None:
     assert "TR_TE_TARGET" in board.said["trace regs tacit0"] and "TR_SK_DMA_COUNT" in board.said["trace regs tacit0"]
 
 
+def test_a_sink_with_a_limit(tmp_path: Path) -> None:
+    """Its last word comes with the next packets."""
+    target = tmp_path / "limited.toml"
+    target.write_text(shipped("chipyard-tacit").text() + "limited = true\n")
+    board = recorded(tmp_path, str(target), 1, commands=["trace regs tacit0"])
+    listed = board.listed(0)
+    assert listed == board.retired[0][: len(listed)] and len(listed) > len(board.retired[0]) - 60
+    assert "TR_SK_DMA_MAX_SIZE" in board.said["trace regs tacit0"]
+
+
 def test_two_harts(tmp_path: Path) -> None:
     more = '\n[[tacit]]\nname = "tacit1"\nhart = 1\nstart = 0x86000000\nsize = 0x1000000\n'
     target = tmp_path / "two.toml"

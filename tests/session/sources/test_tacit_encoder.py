@@ -8,15 +8,16 @@ from types import SimpleNamespace
 import pytest
 
 from rvtrace_gdb.controlregs.errors import SettingRefused
-from rvtrace_gdb.controlregs.tacit.procedures import NeedsWideAccess, NoTacit, TacitAccess
+from rvtrace_gdb.controlregs.tacit.procedures import NoTacit, sink_of
 from rvtrace_gdb.controlregs.tacit.registers import ENCODER_BASE, SINK_BASE
+from rvtrace_gdb.controlregs.tacit.sinks import NeedsWideAccess
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description import file, tables
 from rvtrace_gdb.session.description.model import DescriptionError, TacitDescription
 from rvtrace_gdb.session.errors import BadOption
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.transport.simulated.devices.tacit import TacitDevice, TacitSink
+from rvtrace_gdb.transport.simulated.devices.tacit import LimitedTacitSink, TacitDevice, TacitSink
 from tests.decode.executed.logs import PROGRAMS
 from tests.session.board import Board, BoardLink, CableOut, board, executed
 from tests.transport.simulated.hart.programs import build
@@ -35,13 +36,13 @@ size = {SIZE:#x}
 class Bench:
     """A program on a hart with TACIT, and a session."""
 
-    def __init__(self, folder: Path, text: str = TEXT) -> None:
+    def __init__(self, folder: Path, text: str = TEXT, *, limited: bool = False) -> None:
         self.elf = build(folder, "start.S", PROGRAMS / "calls_and_traps.c", march="rv64imac")
         self.there: Board = board(folder, self.elf)
         bus = self.there.machine.bus
-        self.sink = TacitSink(bus, SINK_BASE)
+        self.sink = (LimitedTacitSink if limited else TacitSink)(bus, SINK_BASE)
         self.device = TacitDevice(self.there.machine.harts[0], bus, ENCODER_BASE, self.sink)
-        (folder / "rvtrace.toml").write_text(text)
+        (folder / "rvtrace.toml").write_text(text + ("limited = true\n" if limited else ""))
         self.context = Context(elf=str(self.elf), target_file=str(folder / "rvtrace.toml"))
         self.session = Session(self.there.connect)
         self.ran = 0
@@ -163,6 +164,33 @@ def test_a_buffer_that_is_full_ends_the_trace(tmp_path: Path) -> None:
     bench.session.close()
 
 
+def test_a_sink_with_a_limit(tmp_path: Path) -> None:
+    """Its last word comes with the next packets; the buffer is used again after each read-out of a halted hart."""
+    bench = Bench(tmp_path, TEXT.replace(f"size = {SIZE:#x}", "size = 0x200"), limited=True)
+    said = bench.session.start(bench.context)
+    assert not any("no limit" in line for line in said)
+    for _ in range(6):
+        bench.run(400)
+        pcs, ran = [pc for pc in bench.pcs() if pc != GAP], bench.all()
+        assert pcs == ran[: len(pcs)] and len(pcs) > len(ran) - 60
+    bench.run(20_000)
+    pcs, ran = [pc for pc in bench.pcs() if pc != GAP], bench.all()
+    assert pcs == ran[: len(pcs)] and 2400 < len(pcs) < 10_000
+    said = bench.session.status(bench.context)
+    assert any("buffer of tacit0 is full, and tracing has ended: newer packets were dropped" in line for line in said)
+    assert bench.there.machine.bus.read_bytes(BUFFER + 0x200, 8) == bytes(8), "nothing behind it was written"
+    bench.session.close()
+
+
+def test_a_sink_of_another_sort_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rvtrace_gdb.controlregs.tacit.sinks.PATIENCE", 0.0)
+    bench = Bench(tmp_path, limited=True)
+    Path(bench.context.target_file or "").write_text(TEXT)
+    with pytest.raises(SettingRefused, match="check the address of the sink"):
+        bench.session.start(bench.context)
+    bench.session.close()
+
+
 def test_a_read_out_that_fails_keeps_what_was_read(bench: Bench) -> None:
     bench.session.start(bench.context)
     bench.run(3000)
@@ -189,13 +217,13 @@ def test_what_is_no_encoder_is_refused(bench: Bench, monkeypatch: pytest.MonkeyP
         bench.session.start(bench.context, {"to": ["x"]})
     with monkeypatch.context() as patched:
         patched.setattr(BoardLink, "write64", BoardLink.write32)  # a half of a register is not written
-        patched.setattr("rvtrace_gdb.controlregs.tacit.procedures._PATIENCE", 0.0)
+        patched.setattr("rvtrace_gdb.controlregs.tacit.sinks.PATIENCE", 0.0)
         with pytest.raises(SettingRefused, match="the sink of tacit0 at 0x3010000: TR_SK_DMA_ADDR reads 0x0 after"):
             bench.session.start(bench.context)
     link = BoardLink(bench.there)
     narrow = SimpleNamespace(read32=link.read32, write32=link.write32, read_block=link.read_block)
     with pytest.raises(NeedsWideAccess, match="takes 64 bits at once alone: reach it by OpenOCD"):
-        TacitAccess(narrow, ENCODER_BASE, SINK_BASE).prepare(1, 0, BUFFER)
+        sink_of(narrow, SINK_BASE, "tacit0", limited=False).prepare(BUFFER, SIZE)
     bench.device.read = lambda offset, nbytes: 0  # type: ignore[method-assign]
     Path(bench.context.target_file or "").write_text(TEXT + "base = 0x10000000")
     with pytest.raises(NoTacit, match="tacit0 at 0x10000000 is not an encoder of TACIT: TR_TE_CTRL reads"):
@@ -208,10 +236,10 @@ def test_options_without_effect_are_named(bench: Bench) -> None:
 
 
 def test_the_description_is_read_and_written() -> None:
-    more = '[[tacit]]\nname = "tacit1"\nhart = 1\nstart = 0x80090000\nsize = 0x1000\ntarget = 2\nentries = 64\n'
-    read = file.parse(TEXT + more, "x.toml")
+    more = '[[tacit]]\nname = "tacit1"\nhart = 1\nstart = 0x80090000\nsize = 0x1000\n'
+    read = file.parse(TEXT + more + "target = 2\nentries = 64\nlimited = true\n", "x.toml")
     first = TacitDescription("tacit0", ENCODER_BASE, SINK_BASE, BUFFER, SIZE)
-    second = TacitDescription("tacit1", 0x300_1000, 0x301_1000, 0x8009_0000, 0x1000, 1, 2, 64)
+    second = TacitDescription("tacit1", 0x300_1000, 0x301_1000, 0x8009_0000, 0x1000, 1, 2, 64, True)
     assert read.tacit == (first, second) and read.harts == [0, 1]
     assert file.parse(tables.text(read), "x.toml").tacit == read.tacit
 

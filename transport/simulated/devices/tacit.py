@@ -8,13 +8,20 @@ instruction retires, an end at once.
 from collections.abc import Callable, Iterable, Sequence
 
 from rvtrace_gdb.controlregs.tacit.registers import (
+    LIMITED_ADDR,
+    LIMITED_COUNT,
     TR_SK_DMA_ADDR,
     TR_SK_DMA_COUNT,
     TR_SK_DMA_FLUSH,
     TR_SK_DMA_FLUSH_DONE,
+    TR_SK_DMA_MAX_SIZE,
+    TR_SK_DMA_MODE,
+    TR_SK_DMA_RESET,
+    TR_SK_DMA_WRAP_COUNT,
     TR_TE_BRANCH_MODE,
     TR_TE_CTRL,
     TR_TE_TARGET,
+    SinkModeCode,
 )
 from rvtrace_gdb.decode.branches.tacit.encoder import RetiredInstruction, TacitEncoder
 from rvtrace_gdb.decode.branches.tacit.packets import TacitConfiguration, TacitPacket, TrapSort, packet_bytes
@@ -77,6 +84,54 @@ class TacitSink:
         del self._collected[:size]
 
 
+class LimitedTacitSink:
+    """The later sink, of ucb-ee194-tapeout/tacit (522516d): it has a limit, and cannot be flushed."""
+
+    def __init__(self, bus: Bus, base: int) -> None:
+        self._bus = bus
+        self._address, self._count, self._size, self._mode, self._wraps = 0, 0, (1 << 64) - 1, 0, 0
+        self._overflowed = False
+        self._collected = bytearray()
+        bus.add(base, SIZE, self.read, self.write)
+
+    def collect(self, data: bytes) -> None:
+        """Take packets, and write the words that are full, or drop them."""
+        self._collected += data
+        while len(self._collected) >= _WORD:
+            word = bytes(self._collected[:_WORD])
+            del self._collected[:_WORD]
+            self._write_word(word)
+
+    def _write_word(self, word: bytes) -> None:
+        if self._count + _WORD > self._size:
+            if self._mode == SinkModeCode.OVERFLOW:
+                self._overflowed = True
+            else:
+                self._wraps, self._count = self._wraps + 1, 0
+        if not self._overflowed:
+            self._bus.write_bytes(self._address + self._count, word)
+            self._count += _WORD
+
+    def read(self, offset: int, nbytes: int) -> int:
+        """Return a register, or half of one."""
+        wide = ((LIMITED_ADDR, self._address), (LIMITED_COUNT, self._count), (TR_SK_DMA_MAX_SIZE, self._size))
+        for register, value in wide:
+            if register.offset <= offset < register.offset + 8:
+                return value >> 8 * (offset - register.offset) & (1 << 8 * nbytes) - 1
+        return {TR_SK_DMA_MODE.offset: self._mode, TR_SK_DMA_WRAP_COUNT.offset: self._wraps}.get(offset, 0)
+
+    def write(self, offset: int, nbytes: int, value: int) -> None:
+        """Write a register; half of one stays as it is."""
+        if offset == LIMITED_ADDR.offset and nbytes == _WORD:
+            self._address = value
+        elif offset == TR_SK_DMA_MAX_SIZE.offset and nbytes == _WORD:
+            self._size = value
+        elif offset == TR_SK_DMA_MODE.offset:
+            self._mode = value & 1
+        elif offset == TR_SK_DMA_RESET.offset and value & 1:
+            self._count, self._overflowed = 0, False
+
+
 class TacitDevice:
     """The encoder of *hart*, with its registers at *base* of the bus; it becomes the hart's witness. *sink* has the
     number *number*, and *entries* is the size of the branch predictor.
@@ -87,8 +142,8 @@ class TacitDevice:
     """
 
     def __init__(
-        self, hart: Hart, bus: Bus, base: int, sink: TacitSink, *, number: int = 1, entries: int = 1024,
-        has_context: bool = False,
+        self, hart: Hart, bus: Bus, base: int, sink: TacitSink | LimitedTacitSink, *, number: int = 1,
+        entries: int = 1024, has_context: bool = False,
     ) -> None:  # fmt: skip
         self._has_context, self._prv = has_context, hart.privilege
         self._hart, self._sink, self._number = hart, sink, number
