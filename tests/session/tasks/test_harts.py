@@ -1,0 +1,57 @@
+"""Tasks that move between two harts: nothing wrong is said of any, against what the kernels' own hooks noted.
+
+What the other hart writes is not known, so call stacks alone tell tasks apart.
+"""
+
+from bisect import bisect_right
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from rvtrace_gdb.console.commands.sim.target import target_description
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.tasks.answer import tasks_answer
+from rvtrace_gdb.session.tasks.tasks import tasks_of
+from rvtrace_gdb.transport.simulated.machine import MemoryMap, build
+from tests.helpers.task_systems import What, notes, small
+from tests.session.board import Board
+from tests.session.tasks.test_unknown import is_true
+
+RUN = 320_000
+"""Instructions of both harts together."""
+
+
+@pytest.mark.parametrize("system", ["zephyr", "linux"])
+def test_nothing_wrong_is_said_of_tasks_that_move(tmp_path: Path, system: str) -> None:
+    elf = small(tmp_path, system, harts=2)
+    machine = build(elf, memory_map=MemoryMap(ram_size=1 << 20, trace_ram_size=1 << 18), harts=2)
+    machine.halt_at_start()
+    (tmp_path / "board.toml").write_text(target_description(machine, "board"))
+    context = Context(str(elf), f"{tmp_path}/board.toml")
+    session = Session(Board(machine, elf, tmp_path).connect, {})
+    session.start(context, {"timestamps": True})
+    for core in machine._cores:
+        core.control.resume()
+    for _ in range(4):  # a part ends early where all harts wait for an interrupt
+        machine.run_slice(RUN // 4)
+    session.stop(context=context)
+    noted = [note for note in notes(machine, elf) if note.what is What.SWITCHED_IN]
+    both = tasks_answer(session, Context(), switches=True)
+    assert both.harts == [0, 1] and both.problems == [] and both.system.lower() == system
+    for hart in range(2):
+        selected = session.selected(replace(context, hart=hart))
+        found = tasks_of(session, selected)
+        there = [next(run) for _, run in groupby((it for it in noted if it.hart == hart), lambda it: it.task)]
+        begins = [note.when for note in there]
+        known = 0
+        for turn in found.turns:
+            number = bisect_right(begins, (turn.begin + turn.end) // 2) - 1
+            if turn.task is not None and number >= 0:
+                assert is_true(found.tasks[turn.task], there[number]), (hart, turn)
+                known += 1
+        assert known > 10
+        assert sum(turn.end - turn.begin for turn in found.turns) == len(selected.history)
+    session.close()
