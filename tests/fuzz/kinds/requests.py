@@ -67,7 +67,7 @@ ASKED: tuple[tuple[Request, ...], ...] = (
     (("coverage", {"args": "", "functions": 1, "branches": 1, "ranges": [0x8000_0000, 0x8000_0100]}),),
     (("coverage_live", {"begin": 1}), ("coverage_live", {})),
     (("top", {"begin": 1, "top": 3}), ("top", {})),
-    (("tasks", {"args": "", "all": 1, "switches": 1}), ("tasks", {"args": "1,50", "hart": 0})),
+    (("task_names", {}), ("tasks", {"args": "", "all": 1, "switches": 1}), ("tasks", {"args": "1,50", "hart": 0})),
     (("stack", {"args": "", "all": 1}), ("stack", {"args": "1,50", "hart": 0})),
     (("fork", {}), ("fork", {"number": 5}), ("fork_end", {})),
     (("fork_check", {"args": "", "all": 1, "through_devices": 1}), ("fork_check", {"args": "9,50", "hart": 0})),

@@ -35,7 +35,7 @@ _ALL_HARTS = ("report", "explain", "stack", "tasks", "check", "status", "interva
 """The commands that show all harts unless one is given; the others show that of the debugger's thread."""
 _TEXTS = (
     ("WHERE", "EXPR"), "BYTE", "COND", "FUNCTION", "KIND", "PROCESS", "THREAD", "T[,T]", "A,B", "PERCENT", "N|all",
-    "OPTIONS", "FIELDS",
+    "OPTIONS", "FIELDS", "TASK",
 )  # fmt: skip
 """What options may take besides numbers and words of a list: no file, and no address of a network."""
 _CLOSED = ("to", "jobs", "color", "quiet", "follow", "baud", "help", "values")
