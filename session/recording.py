@@ -149,6 +149,7 @@ class TraceRecording:
             return []
         state.wish(context.save_memory)
         state.interrupted = False
-        state.end(source.halted)
-        state.end_memory(progress)
+        with state.unpolled():
+            state.end(source.halted)
+            state.end_memory(progress)
         return report.notes(state.unsaid())

@@ -3,6 +3,7 @@
 """
 
 from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol, runtime_checkable
 
 from rvtrace_gdb.controlregs.target import CsrAccess
@@ -28,6 +29,9 @@ class AccessReader:
     def __init__(self, access: Callable[[int], CsrAccess], harts: Sequence[int]) -> None:
         self._access, self._harts = access, harts
         self._translated = False
+
+    def unpolled(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def halted(self, harts: Collection[int]) -> set[int]:
         return {hart for hart in harts if self._is_halted(hart)}

@@ -7,6 +7,7 @@ halted: the data of the program if a hart stands at its entry, and what the user
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
@@ -43,6 +44,9 @@ class TargetReader(Protocol):
     usual: int
     is_fast: bool
 
+    def unpolled(self) -> AbstractContextManager[None]:
+        """Keep the debugger that leads to the target from looking after harts by itself inside the context."""
+
     def halted(self, harts: Collection[int]) -> set[int]:
         """Return those of *harts* that are halted."""
 
@@ -63,6 +67,9 @@ class LinkReader:
 
     def __init__(self, link: Link) -> None:
         self._link = link
+
+    def unpolled(self) -> AbstractContextManager[None]:
+        return self._link.unpolled()
 
     def halted(self, harts: Collection[int]) -> set[int]:
         return halted_of(self._link, harts)
@@ -211,6 +218,10 @@ class SavedTarget:
         if plan and self._halted_registers(SavedAt.STOP) == before:
             self._memory[SavedAt.STOP] = self._read_planned(SavedAt.STOP, plan, progress)
 
+    def unpolled(self) -> AbstractContextManager[None]:
+        """Keep the debugger that leads to the target from looking after harts by itself inside the context."""
+        return self._reader.unpolled()
+
     def forget_end(self) -> None:
         """Drop what was saved of the end: the trace goes on."""
         self._registers.pop(SavedAt.STOP, None)
@@ -218,9 +229,10 @@ class SavedTarget:
 
     def registers_now(self, hart: int) -> SavedRegisters | None:
         """Return the registers of a hart that is halted where the trace ends, None: it is not, or cannot be read."""
-        if hart not in self._reader.halted([hart]):
-            return None
-        found = self._reader.registers(hart, SavedAt.STOP)
+        with self._reader.unpolled():
+            if hart not in self._reader.halted([hart]):
+                return None
+            found = self._reader.registers(hart, SavedAt.STOP)
         return None if found is None else self._as_left(found)
 
     def memory_now(self, hart: int, address: int, size: int) -> list[int | None]:

@@ -7,6 +7,7 @@ Source: QEMU's target/riscv/cpu.c, riscv_cpu_dump_state; the privilege mode is n
 
 import re
 from collections.abc import Collection
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +30,9 @@ class QemuReader:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+
+    def unpolled(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def halted(self, harts: Collection[int]) -> set[int]:
         return set(harts) if self.all_halted() else set()

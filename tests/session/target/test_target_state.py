@@ -1,6 +1,7 @@
 """What is saved of a target where a trace begins and ends: registers and memory, of halted harts, without any error."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from rvtrace_gdb.session.target.saved_registers import read_registers
 from rvtrace_gdb.session.target.target_state import SavedTarget, SaveRequest, ranges_of
 from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from rvtrace_gdb.support.extents import Extent
-from tests.session.board import DEMO, Board, board
+from tests.session.board import DEMO, Board, BoardCsrs, BoardLink, board
 
 RAM = 0x8000_0000
 DECLARED = f"""
@@ -78,6 +79,9 @@ class Target:
         self._halted, self.pc, self._readable = set(halted), pc, readable
         self.read: list[tuple[int, int]] = []
         self.asked: list[int] = []  # the harts whose registers were read
+
+    def unpolled(self) -> AbstractContextManager[None]:
+        return nullcontext()
 
     def halted(self, harts: Collection[int]) -> set[int]:
         return self._halted & set(harts)
@@ -237,6 +241,40 @@ def target(tmp_path: Path) -> Board:
 @pytest.fixture
 def session(target: Board) -> Session:
     return Session(target.connect, environ={})
+
+
+class Unpolled:
+    """Counts the contexts in which OpenOCD does not look after harts by itself."""
+
+    def __init__(self) -> None:
+        self.inside = 0
+
+    @contextmanager
+    def context(self) -> Iterator[None]:
+        self.inside += 1
+        yield
+        self.inside -= 1
+
+
+def test_openocd_does_not_poll_while_registers_are_read(
+    target: Board, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would look after all harts before each command: 16 times 16 times in a group of 16."""
+    unpolled, run = Unpolled(), BoardCsrs.run
+    asked: list[int] = []  # in how many contexts a request was made
+
+    def counted(access: BoardCsrs, requests: Sequence[CsrRequest], progress: Progress = silent) -> list[CsrAnswer]:
+        asked.append(unpolled.inside)
+        return run(access, requests, progress)
+
+    monkeypatch.setattr(BoardLink, "unpolled", unpolled.context)
+    monkeypatch.setattr(BoardCsrs, "run", counted)
+    context = replace(target.describe(extra=DECLARED), runs=1)
+    session.start(context)
+    at_start = len(asked)
+    target.run(500)
+    session.save(tmp_path / "x.rvt", replace(context, runs=2))
+    assert 0 < at_start < len(asked) and all(asked) and not unpolled.inside
 
 
 def of_capture(capture: Capture, at: SavedAt) -> tuple[SavedRegisters, dict[int, int]]:
