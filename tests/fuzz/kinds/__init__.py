@@ -37,6 +37,7 @@ KINDS = (
     Kind("pack", "kinds.packs", "PackFile"),
     Kind("elf", "kinds.program_files", "ElfFile"),
     Kind("maps", "kinds.program_files", "Maps"),
+    Kind("kernel-symbols", "kinds.program_files", "KernelSymbols"),
     Kind("perf-data", "kinds.perf_data", "PerfData"),
     Kind("core-dump", "kinds.program_files", "CoreDump"),
     Kind("chip-memory", "kinds.program_files", "ChipMemory"),

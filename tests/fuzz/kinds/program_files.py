@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump, read_core_dump
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.debug_info import CallFrameInformation, symbol_names, symbols
 from rvtrace_gdb.decode.program.elf import machine
-from rvtrace_gdb.decode.program.image import CodeMissing, Image
+from rvtrace_gdb.decode.program.image import CodeMissing, Image, read_elf
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
 from rvtrace_gdb.decode.program.linux import MappedFiles, process_image, read_maps
 from rvtrace_gdb.decode.program.source_lines import SourceLines
@@ -156,6 +156,32 @@ class Maps(InFolder):
         image = process_image(read_maps(self.written(data)), self._files, 64)
         ContextImages(Image(64)).attach(image)
         _instructions(image, 0x11000)
+
+
+_KALLSYMS = b"""ffffffff80000000 T _start
+ffffffff80000040 t pe_head_start
+ffffffff80001220 d excp_vect_table
+ffffffff01e6c000 t virtblk_probe\t[virtio_blk]
+ffffffff01e6c100 T cleanup_module\t[virtio_blk]
+"""
+
+
+class KernelSymbols(InFolder):
+    """A copy of /proc/kallsyms."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seeds = [Input("", _KALLSYMS)]
+
+    def mutated(self, rng: random.Random, data: bytes) -> bytes:
+        return texts.mutated(rng, data, _KALLSYMS, ("T", "ffffffff80000000", "[virtio_blk]", "0000000000000000"))
+
+    def run(self, variant: str, data: bytes) -> None:
+        image = Image(64)
+        image.add_elf(read_elf(self.written(data)), loaded=False)
+        for address in (0, 0xFFFFFFFF80000042, 0xFFFFFFFF01E6C200, 0x80001220):
+            image.symbol(address)
+        list(image.symbols_named("_start"))
 
 
 class CoreDump(Exercise):
