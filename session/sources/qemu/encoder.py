@@ -33,6 +33,7 @@ from rvtrace_gdb.session.sources.qemu.records import Jumped, QemuIngressItem, Re
 
 _SYNC_MAX = 10  # a period of 16384 halfwords: little is lost at the beginning of a ring that has wrapped
 _STACK = 5  # the implicit return stack has 32 entries
+_ASID_BITS = 16  # of satp: privileged architecture, 12.1.11
 _TABLE = 6  # branch predictor and jump target cache have 64
 _RETURNS = "trTeInstEnImplicitReturn"
 
@@ -117,6 +118,7 @@ def _efficient(request: TraceRequest, xlen: int, notes: list[str]) -> ETraceOpti
     values |= {"bpred_size": _TABLE} if "branch_prediction" in on else {}
     values |= {"cache_size": _TABLE} if "jump_target_cache" in on else {}
     values |= {"timestamp_bytes": 8} if request.timestamps else {}
+    values |= {"context_width": _ASID_BITS} if request.context else {}
     trace_options = etrace_of(values)
     mode, period = _sync(request)
     of_decoder = trace_options.options

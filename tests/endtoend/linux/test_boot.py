@@ -42,6 +42,7 @@ def imported(booted: Booted, folder: Path, format: str, *memory: str) -> Decoded
     with zipfile.ZipFile(booted.capture) as capture:
         raw.write_bytes(capture.read("sinks/0.bin"))
     words = ["import", str(raw), f"--{format}", "-o", str(file), "--quiet", "--elf", str(FIRMWARE)]
+    words += ["--context-width", "16"] if format == "etrace" else []
     words += ["--symbols", str(booted.kallsyms), *(word for one in memory for word in ("--memory", one))]
     found = spaces(booted)
     for name, program in booted.programs.items():

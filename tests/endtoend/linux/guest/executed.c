@@ -41,11 +41,17 @@ static void begins(unsigned cpu, void *pc) {
     if (on && (uintptr_t)pc == to) on = 0, fflush(out);
 }
 
+static uint64_t vector_of(int mode) { return value_of(registers[mode][VECTOR]) & ~3ul; }
+static bool is_exception(int mode) { return (int64_t)value_of(registers[mode][CAUSE]) >= 0; }
+
+/* The firmware may be interrupted in before the handler of an exception of S-mode has begun. */
 static void block_begins(unsigned cpu, void *pc) {
     (void)cpu;
-    for (int mode = 0; on && mode < MODES; mode++)
-        if ((value_of(registers[mode][VECTOR]) & ~3ul) == (uintptr_t)pc && (int64_t)value_of(registers[mode][CAUSE]) >= 0)
-            put(1), put(value_of(registers[mode][EPC]));
+    for (int mode = 0; on && mode < MODES; mode++) {
+        if (vector_of(mode) != (uintptr_t)pc) continue;
+        bool open = mode && !is_exception(mode) && value_of(registers[mode][EPC]) == vector_of(0) && is_exception(0);
+        if (is_exception(mode) || open) put(1), put(value_of(registers[open ? 0 : mode][EPC]));
+    }
 }
 
 static void ready(plugin_id id, unsigned cpu) {
