@@ -38,6 +38,7 @@ from tests.fuzz.damage import texts
 from tests.fuzz.exercise import Input, refused
 from tests.fuzz.kinds.program_files import InFolder
 from tests.session.description.test_coresight import BOARD as CORESIGHT_BOARD
+from tests.session.description.test_coresight import through_static_funnels
 from tests.transport.simulated.sim_command.device_files import Kept, board
 
 _HOME = Path(__file__).resolve().parents[3]
@@ -94,14 +95,16 @@ class DescriptionFile(TextFile):
     words = ("encoder", "funnel", "ram_sink", "pib_sink", "atb_bridge", "base", "hart", "to", "inputs", "start", "size",
              "mode", '"SRAM"', "version", "[[component]]", "[[tandem]]", "[openocd]", "[qemu]", "[usb]", "xlen",
              "etrace", "dialect", "true", "[1, 2]", '["ram0"]', "file", "listen", "connect", "coresight_funnel",
-             "coresight_replicator", "coresight_tmc", '"FIFO"', '"SG"', "power", "id")  # fmt: skip
+             "coresight_replicator", "coresight_tmc", '"FIFO"', '"SG"', "power", "id", "coresight_static_funnel",
+             "context_notify", '["sret"]')  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
         boards = sorted((_HOME / "session" / "description" / "library" / "targets").glob("*/rvtrace.toml"))
         boards += sorted((_HOME / "examples" / "targets").glob("*.toml"))
         shipped = [board.read_bytes() for board in boards if board.stat().st_size < _LARGEST]
-        self.seeds = [Input("", document) for document in (_BOARD, CORESIGHT_BOARD.encode(), *shipped)]
+        boards_on_bus = CORESIGHT_BOARD, through_static_funnels()
+        self.seeds = [Input("", document) for document in (_BOARD, *map(str.encode, boards_on_bus), *shipped)]
 
     def run(self, variant: str, data: bytes) -> None:
         description = load_description(self.written(data, "board.toml"))
