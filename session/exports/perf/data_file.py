@@ -6,14 +6,16 @@ tools/lib/perf/include/perf/event.h (`perf_record_auxtrace_error`).
 
 import shutil
 import struct
-from collections.abc import Sequence
-from tempfile import TemporaryFile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from tempfile import TemporaryFile, gettempdir
 from typing import BinaryIO, NamedTuple
 
 from rvtrace_gdb.session.exports.perf.branch_stacks import TextMapping
 from rvtrace_gdb.session.exports.perf.processes import ExportedProcess
 from rvtrace_gdb.session.perf_data.layout import AttrFlag, HeaderFeature, RecordType, SampleType
 from rvtrace_gdb.support.closeable import Closeable
+from rvtrace_gdb.support.files import OutputError
 
 USER = 2
 """Of `misc`: a record about a process."""
@@ -63,8 +65,10 @@ class PerfDataFile(Closeable):
     """
 
     def __init__(self, events: Sequence[PerfDataEvent], xlen: int) -> None:
+        """Raises OutputError: there is no room for the temporary file."""
         self._events, self._xlen = events, xlen
-        self._records = TemporaryFile(prefix="rvtrace-perf-")  # noqa: SIM115 (close)
+        with _temporary_folder_named():
+            self._records = TemporaryFile(prefix="rvtrace-perf-")  # noqa: SIM115 (close)
         self._size = 0
 
     def close(self) -> None:
@@ -72,8 +76,9 @@ class PerfDataFile(Closeable):
         self._records.close()
 
     def add(self, kind: RecordType, body: bytes, misc: int = 0) -> None:
-        """Add a record. Raises OSError: no room for the temporary file."""
-        self._size += self._records.write(struct.pack("<IHH", kind, misc, 8 + len(body)) + body)
+        """Add a record. Raises OutputError: no room for the temporary file."""
+        with _temporary_folder_named():
+            self._size += self._records.write(struct.pack("<IHH", kind, misc, 8 + len(body)) + body)
 
     def add_process(self, at: RecordMoment, mapped: Sequence[TextMapping]) -> None:
         """Add a process and its mappings."""
@@ -97,7 +102,7 @@ class PerfDataFile(Closeable):
         self.add(RecordType.AUXTRACE_ERROR, where + text.ljust(_MESSAGE_BYTES, b"\0"))
 
     def write(self, file: BinaryIO) -> None:
-        """Write all. Raises what *file* raises, and OSError."""
+        """Write all. Raises what *file* raises, and OutputError."""
         self.add(RecordType.FINISHED_ROUND, b"")
         ids = [struct.pack("<Q", number) for number in range(1, len(self._events) + 1)]
         attrs_at, entry = _HEADER_BYTES + 8 * len(ids), _ATTR_BYTES + 16
@@ -109,7 +114,8 @@ class PerfDataFile(Closeable):
         file.write(b"PERFILE2" + struct.pack("<12Q", _HEADER_BYTES, *sections, bits, 0, 0, 0) + b"".join(ids))
         for number, event in enumerate(self._events):
             file.write(event.attr() + struct.pack("<2Q", _HEADER_BYTES + 8 * number, 8))
-        self._records.seek(0)
+        with _temporary_folder_named():
+            self._records.seek(0)
         shutil.copyfileobj(self._records, file)
         for content in features.values():
             file.write(struct.pack("<2Q", contents_at, len(content)))
@@ -126,6 +132,15 @@ class PerfDataFile(Closeable):
             HeaderFeature.ARCH: _padded_text(f"riscv{self._xlen}"),
             HeaderFeature.EVENT_DESC: described,
         }
+
+
+@contextmanager
+def _temporary_folder_named() -> Iterator[None]:
+    """Within this context an error of the system is one of the folder for temporary files, as OutputError."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(gettempdir(), error) from None
 
 
 def _padded_text(value: str) -> bytes:

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import tempfile
 from collections import Counter, defaultdict
 from itertools import pairwise
 from pathlib import Path
@@ -80,6 +81,16 @@ def test_harts_are_merged_and_losses_are_errors(tmp_path: Path) -> None:
     export("perf-data", tmp_path / "lost", exported.damaged(tmp_path), options("towers"), "--itrace", "ei1000i")
     said = perf("script", data=tmp_path / "lost")
     assert len(re.findall(r"^ instruction trace error type 1 .*: lost: ", said, re.MULTILINE)) == 1
+
+
+def test_no_room_for_temporary_files_is_said(
+    program: TracedProgram, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    words = ["export", str(program.capture), "--to", "perf-data", "-o", str(tmp_path / "it"), "--quiet"]
+    assert main(words) == 1
+    assert f"{tmp_path}/missing: cannot be written: No such file or directory" in capsys.readouterr().err
+    assert not (tmp_path / "it").exists()
 
 
 def test_traps_and_times_are_those_of_the_hart(tmp_path: Path) -> None:
