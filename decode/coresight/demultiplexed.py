@@ -120,7 +120,8 @@ class DemultiplexedTrace:
         if number >= len(self._waypoints):
             return 0
         located = self._locate(number, atb_id)
-        for begin, end, run in zip(located.begins, [*located.begins[1:], located.end], located.runs, strict=True):
+        ends = [*located.begins, located.end][1:]
+        for begin, end, run in zip(located.begins, ends, located.runs, strict=True):
             if _offset_in_run(run, end - begin - 1) >= offset:
                 return begin + bisect_left(range(end - begin), offset, key=partial(_offset_in_run, run))
         return located.end

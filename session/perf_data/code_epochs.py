@@ -31,11 +31,14 @@ class _Memories(NamedTuple):
 
 
 class _Epoch(NamedTuple):
-    """*programs*: of the processes that have several memories, or, if it is *mixed*, of all that may have run."""
+    """*programs*: of the process that ran, if it has several memories, or, if it is *mixed*, of all that may have run.
+    *span*: of the changes of memories, where any process may run, which the trace names; None: it is one of *programs*.
+    """
 
     programs: tuple[_Memories, ...]
     mixed: bool
     pokes: PokesApplied
+    span: tuple[int, int] | None = None
 
 
 class CodeEpochs:
@@ -52,15 +55,25 @@ class CodeEpochs:
         xlen: int,
     ) -> None:
         self._processes, self._changes, self._image_of, self._xlen = processes, changes, image_of, xlen
-        self._changing = [it for it in processes.values() if len(it.memories) > 1]
+        changing = (it for it in processes.values() if len(it.memories) > 1)
+        self._times = sorted(memory.time for process in changing for memory in process.memories)
+        self._spans: dict[int, tuple[int, int]] = {}  # by the numbers of epochs that have one: in nanoseconds
         self._numbers: dict[_Epoch, int] = {}
         self.all_changes = True
         """Whether the changes of the kernel are told apart; else there are too many."""
 
-    def epoch_of(self, begin: int, end: int) -> int:
-        """Return the epoch of what ran between two times, in nanoseconds, if it is known which thread ran."""
-        programs = self._memories_during(self._changing, begin, end)
-        return self._epoch_number(_Epoch(programs, False, self._pokes(begin, end)))
+    def epoch_of(self, pid: int | None, begin: int, end: int) -> int:
+        """Return the epoch of what a process ran between two times, in nanoseconds. None: the trace says which ran."""
+        pokes = self._pokes(begin, end)
+        if pid is None:
+            first, last = (bisect_right(self._times, time) for time in (begin, end))
+            number = self._epoch_number(_Epoch((), False, pokes, (first, last)))
+            self._spans.setdefault(number, (begin, end))
+            return number
+        process = self._processes.get(pid)
+        changes = process is not None and len(process.memories) > 1
+        programs = self._memories_during([process], begin, end) if process is not None and changes else ()
+        return self._epoch_number(_Epoch(programs, False, pokes))
 
     def epoch_of_any(self, pids: Collection[int], begin: int, end: int) -> int:
         """Return the epoch of what ran between two times, if it is not known which of several processes ran."""
@@ -69,8 +82,7 @@ class CodeEpochs:
 
     def change_times(self, begin: int, end: int) -> list[int]:
         """Return when other code came into memory, after *begin* and not after *end*."""
-        memories = (memory.time for process in self._changing for memory in process.memories)
-        return [time for time in (*memories, *self._changes.times()) if begin < time <= end]
+        return [time for time in (*self._times, *self._changes.times()) if begin < time <= end]
 
     def images(self, processes: Collection[PerfProcess], threads: bool) -> Iterator[CapturedImage]:
         """Yield the code of *processes*, in the contexts of their *threads*, or in all contexts; that of those of which
@@ -105,9 +117,10 @@ class CodeEpochs:
             return {(0, 0): ()}
         found: dict[tuple[int, int], list[int]] = {}
         for epoch, number in self._numbers.items():
-            own = next((it for it in epoch.programs if it.pid == process.pid and not epoch.mixed), None)
-            if own is not None:
-                found.setdefault((own.first, own.last), []).append(number)
+            if number in self._spans:
+                found.setdefault(process.memories_between(*self._spans[number]), []).append(number)
+            elif not epoch.mixed and epoch.programs and epoch.programs[0].pid == process.pid:
+                found.setdefault(epoch.programs[0][1:], []).append(number)
         return {span: tuple(numbers) for span, numbers in found.items()} or {(last, last): ()}
 
     def _changed_kernel(self) -> Iterator[CapturedImage]:
@@ -159,7 +172,7 @@ def mixed_image(images: list[Image], xlen: int) -> Image:
     for begin, end in unknown:
         found.add_absent(begin, end - begin, "code of one of several programs")
     for absent in dict.fromkeys(absent for image in images for absent in image.absent):
-        found.add_absent(absent.addresses.start, len(absent.addresses), absent.what)
+        found.add_absent(absent.addresses.start, absent.addresses.stop - absent.addresses.start, absent.what)
     return found
 
 

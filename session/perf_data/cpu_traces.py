@@ -152,7 +152,9 @@ class CpuTraces:
         begin, end = placed.begin, placed.end
         time = None if self._timed else placed.time
         if len(threads) == 1:
-            return SystemMark(offset, next(iter(threads)), epochs.epoch_of(begin, end), time)
+            (thread,) = threads
+            pid = self._owner(placed.piece) or self._pid_of.get(thread, thread)
+            return SystemMark(offset, thread, epochs.epoch_of(pid, begin, end), time)
         pids = {self._pid_of.get(thread, thread) for thread in threads} or self._all
         return SystemMark(offset, UNKNOWN_THREAD, epochs.epoch_of_any(pids, begin, end), time)
 

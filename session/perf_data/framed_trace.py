@@ -51,7 +51,7 @@ class FramedTrace:
                 frames.write(BARRIER)
                 offset += len(BARRIER)
             now = piece.origin.time
-            epoch = epochs.epoch_of(before, before if now is None else now)
+            epoch = epochs.epoch_of(None, before, before if now is None else now)
             marks.append(SystemMark(offset, None, epoch, None if timed else now))
             whole = len(data) // FRAME_BYTES * FRAME_BYTES
             frames.write(memoryview(data)[:whole])

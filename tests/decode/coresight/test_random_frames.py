@@ -1,6 +1,7 @@
 """Random frames, in pieces of any size, against a reading byte by byte, and against OpenCSD's packet lister."""
 
 import random
+from bisect import bisect_left
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,9 @@ def test_any_frames(seed: int) -> None:
     for atb_id in trace.atb_ids:
         places = [byte.offset for byte in data if byte.atb_id == atb_id]
         assert [trace.offset_of(atb_id, index) for index in range(len(places))] == places
+        offsets = [0, len(frames), *(rng.randint(0, len(frames)) for _ in range(4))]
+        assert [trace.index_at(atb_id, at) for at in offsets] == [bisect_left(places, at) for at in offsets]
+    assert trace.index_at(USABLE_IDS[-1], 0) == 0
 
 
 @each_seed(range(100))

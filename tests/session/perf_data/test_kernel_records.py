@@ -5,7 +5,9 @@ import re
 import subprocess
 from pathlib import Path
 
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.perf_data.clocks import TimeConversion
+from rvtrace_gdb.session.perf_data.code_epochs import mixed_image
 from rvtrace_gdb.session.perf_data.file import PerfFile
 from rvtrace_gdb.session.perf_data.kernel_changes import PokesApplied
 from rvtrace_gdb.session.perf_data.processes import ProcessRecords
@@ -94,3 +96,13 @@ def test_a_number_is_given_to_another_process() -> None:
     assert [again.memories_between(*span) for span in ((0, 5), (11, 15), (15, 40), (31, 40))] == [
         (0, 0), (0, 0), (0, 1), (1, 1),
     ]  # fmt: skip
+
+
+def test_nearly_all_of_memory_is_absent_in_two_programs() -> None:
+    images = [Image(64), Image(64)]
+    for number, image in enumerate(images):
+        image.add_absent(0, (1 << 64) - 1, "a mapping")
+        image.add_code(0x1000, bytes((number, 0, 1, 0)))
+    found = mixed_image(images, 64)
+    assert [it.addresses.stop for it in found.absent] == [0x1004, (1 << 64) - 1]
+    assert not found.knows(0x1000)
