@@ -202,7 +202,7 @@ def start(
 def _chosen_tracer(description: Description, options: Mapping[str, Any]) -> TracerDescription:
     names, harts = chosen_components(options)
     if len(harts) > 1:
-        raise BadOption("a TRACER traces one hart: give one with -harts")
+        raise BadOption("a TRACER traces one hart: give one with -hart")
     known = [tracer for tracer in description.tracers if not names or tracer.name in names]
     if not known:
         there = ", ".join(tracer.name for tracer in description.tracers)
