@@ -197,7 +197,8 @@ class LiveTrace(TraceSource):
         if runs is None:
             return None
         try:
-            return (runs, self.components_now()) if set(self.harts().values()) == {"halted"} else None
+            with self.link.unpolled():
+                return (runs, self.components_now()) if set(self.harts().values()) == {"halted"} else None
         except RvtraceError:
             return None
 
