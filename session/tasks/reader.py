@@ -64,6 +64,14 @@ class TaskReader:
         """Return the name of a task, and its number."""
         return NamedTask(self._name_of(address, moment), self._field("id", address, moment))
 
+    def stack_room(self, address: int, moment: PastMoment) -> range | None:
+        """Return where the stack of a task is in memory, None: that is not known. Where the system does not say where
+        it ends, it is not longer than to the task's control block, which FreeRTOS allocates behind the stack.
+        """
+        begin, end = (self._field(key, address, moment) for key in ("stack", "stack_end"))
+        end = address if end is None else end
+        return range(begin, end) if begin and begin < end else None
+
     def is_idle(self, name: str | None) -> bool:
         """Return whether a name is that of a task which runs when there is nothing to do."""
         return bool(name and self.system.idle and fnmatchcase(name, self.system.idle))

@@ -46,9 +46,18 @@ def tasks_of(session: PastSource, selected: SelectedHistory, progress: Progress 
         if past is not None:
             past.prepare(progress)
         reader = TaskReader(system, image, past, selected.hart)
-        finder = TurnFinder(reader, image, calls, frames, has_values=past is not None, progress=progress)
+        finder = TurnFinder(
+            reader, image, calls, frames,
+            has_values=past is not None, is_alone=_is_alone(session), progress=progress,
+        )  # fmt: skip
         kept[key] = finder.turns()
     return kept[key]
+
+
+def _is_alone(session: PastSource) -> bool:
+    """Return whether the trace is that of a single hart."""
+    capture = session.capture()
+    return len({*(it.hart for it in capture.encoders), *(it.hart for it in capture.records)}) < 2
 
 
 def known_tasks(session: PastSource, selected: SelectedHistory, progress: Progress = silent) -> TaskTurns | None:

@@ -30,20 +30,23 @@ _STEP = 1 << 6
 
 class TurnFinder:
     """Finds the turns in the history of a hart. *calls*, *frames*: of the history. *reader*: reads the variables of the
-    system; *has_values*: anything is known there.
+    system; *has_values*: anything is known there. *is_alone*: no other hart runs the tasks; if one does, a call stack
+    that was left here may go on there, and says nothing.
     """
 
     def __init__(
         self, reader: TaskReader, image: Image, calls: CallHistory, frames: CallFrames, *, has_values: bool,
-        progress: Progress,
+        is_alone: bool, progress: Progress,
     ) -> None:  # fmt: skip
         self._reader, self._system, self._image = reader, reader.system, image
         self._calls, self._frames, self._has_values, self._progress = calls, frames, has_values, progress
         self._history: History = calls.history
+        self._is_alone = is_alone
         self._creations: Sequence[int] = ()
         self._starts: Sequence[int] = ()
         self._has_creations = bool(functions_named(image, self._system.creations))
         self._names: dict[tuple[int, int], TaskKey] = {}
+        self._rooms: dict[TaskKey, range] = {}
 
     def turns(self) -> TaskTurns:
         """Return the turns. Raises what *progress* raises."""
@@ -58,7 +61,8 @@ class TurnFinder:
         parts = self._by_stack_pointers(self._without_task_before_start(parts), at_end)
         others = [TaskKey(it.address, it.name, it.id) for it in at_end.tasks]
         parts = by_contexts(parts, others, is_number_at_end=self._is_context_number_at_end())
-        parts = by_stacks(parts, named=self._sees_all_stacks())
+        if self._is_alone:
+            parts = by_stacks(parts, named=self._sees_all_stacks())
         return self._numbered(without_single_stacks(turns_of_parts(parts)), at_end)
 
     def _ends(self, functions: Sequence[str]) -> list[int]:
@@ -117,7 +121,11 @@ class TurnFinder:
 
     def _new_key(self, address: int, moment: PastMoment, life: int) -> TaskKey:
         name, number = self._reader.name_and_id(address, moment)
-        return TaskKey(address, name, number, 0 if name is not None else life)
+        room = self._reader.stack_room(address, moment)
+        key = TaskKey(address, name, number, 0 if name is not None else life)
+        if room is not None:
+            self._rooms[key] = room
+        return key
 
     def _lives_to_the_end(self, position: int, life: int) -> bool:
         """Return whether a task that runs at a position is the one that is at its address in the end: no task was made
@@ -182,5 +190,6 @@ class TurnFinder:
         return TaskTurns(self._system.name, listed, turns, at_end, self._reader.missing_texts)
 
     def _listed(self, key: TaskKey) -> RtosTask:
-        return RtosTask(key.address, key.name or "", key.id, self._reader.is_idle(key.name), key.stack)
+        room = self._rooms.get(key)
+        return RtosTask(key.address, key.name or "", key.id, self._reader.is_idle(key.name), key.stack, room)
 

@@ -37,6 +37,7 @@ class RtosTask(NamedTuple):
     id       the number that the system gives it: of FreeRTOS' trace facility, a process's or thread's; None: none
     idle     it runs when there is nothing to do
     stack    the number of its call stack, if nothing else is known of it
+    room     where its stack is in memory, None: that is not known
     """
 
     address: int | None
@@ -44,6 +45,7 @@ class RtosTask(NamedTuple):
     id: int | None = None
     idle: bool = False
     stack: int | None = None
+    room: range | None = None
 
     @property
     def label(self) -> str:

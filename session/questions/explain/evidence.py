@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory, addresses
 from rvtrace_gdb.decode.calls.call_tree import CallNode
@@ -21,6 +21,9 @@ from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.questions.explain.code import Code, CodeRole
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history, functions_of
 from rvtrace_gdb.support.errors import Progress
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.session.tasks.stack_rooms import TaskRooms
 
 VALUES_MOST = 2_000_000
 """Instructions of a history whose values are asked for; those of a longer one take too long for a first answer."""
@@ -67,6 +70,19 @@ class Evidence:
         stop = self.part.stop
         traced = self.history.code(max(self.part.start, stop - _TAIL), stop)
         return {self.history.pc(at): int.from_bytes(word, "little") for at, word in traced.items()}
+
+    @cached_property
+    def task_rooms(self) -> "TaskRooms | None":
+        """The stacks of tasks; None: the program has no operating system that is known, or the history is too long for
+        values.
+        """
+        if self._values_most is not None and len(self.history) > self._values_most:
+            return None
+        from rvtrace_gdb.session.tasks.stack_rooms import TaskRooms  # few programs have tasks
+        from rvtrace_gdb.session.tasks.tasks import known_tasks
+
+        turns = known_tasks(self.session, self.selected, self.progress)
+        return None if turns is None else TaskRooms(turns)
 
     def up_to(self, stop: int) -> "Evidence":
         """Return what there is up to a position."""

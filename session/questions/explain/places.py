@@ -99,9 +99,13 @@ class ProgramPlaces:
             return "erased flash" if is_erased else "data"
         return "address 0" if pc == 0 else "memory without code"
 
-    def stack_room(self, top: int) -> PlacedObject | None:
-        """Return where a stack may be that begins below an address; None: that is not known."""
-        return self._layout.stack_room(top)
+    def stack_room(self, top: int, position: int) -> PlacedObject | None:
+        """Return where a stack may be that begins below an address, or goes on there, behind a position: that of the
+        task that runs, if it is known; None: that is not known.
+        """
+        room = self._layout.stack_room(top)
+        stacks = self._evidence.task_rooms
+        return (None if stacks is None else stacks.room(top, position, room)) or room
 
     def section_name(self, address: int) -> str:
         """Return the name of the section that an address is in, "" without one."""

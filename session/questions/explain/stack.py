@@ -5,6 +5,8 @@ from rvtrace_gdb.rows.explain_rows import ExplainedFinding
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
 from rvtrace_gdb.session.questions.stack.followed import FollowedArea, FollowedStack, LowestStack
+from rvtrace_gdb.session.tasks.stack_rooms import TaskRoom
+from rvtrace_gdb.support.text import printable
 
 _ASKED_MOST = 1000
 """How often a value of sp is asked for that the code does not say: once for each switch of tasks, say."""
@@ -22,7 +24,8 @@ def stack_overflow(evidence: Evidence, places: ProgramPlaces) -> ExplainedFindin
     assert room is not None
     name = places.function_name(evidence.history.pc(position))
     what = places.below_stack(room.start - 1)
-    text = f"the stack runs into {what}: sp is 0x{value:x} in {name}, and its room begins at 0x{room.start:x}"
+    whose = f"the stack of {printable(room.name)}" if isinstance(room, TaskRoom) else "the stack"
+    text = f"{whose} runs into {what}: sp is 0x{value:x} in {name}, and its room begins at 0x{room.start:x}"
     details = [f"The lowest sp is 0x{low:x}, {room.start - low} bytes below."] if low < value else []
     number = history_number(position)
     facts = {"sp": f"0x{value:x}", "room": f"0x{room.start:x}", "lowest": f"0x{low:x}", "number": number}

@@ -160,7 +160,7 @@ class FollowedStack:
         self._is_constant = to is not None or self._is_computed
         self._is_computed = False
         self._base = self._sp_before(position + (segment is not None)) if to is None else to
-        room = None if self._base is None else self._places.stack_room(self._base)
+        room = None if self._base is None else self._places.stack_room(self._base, position)
         self._limit = None if room is None or self._base is None else room.start - self._base
 
     def _sp_before(self, position: int) -> int | None:
@@ -188,7 +188,7 @@ class FollowedStack:
         if self._is_computed or (self._base == 0 and not self._is_moved()):
             self._area_names.append(None)  # the hart was reset, or sp is being computed, and nothing uses it yet
             return
-        area = self._area(self._base)
+        area = self._area(self._base, self._run_begin)
         for level, seen in self._seen.items():
             for by, begin, segment in seen.values():
                 self._note_lows(area, level, self._base + by, begin, segment)
@@ -220,9 +220,9 @@ class FollowedStack:
             if level_known is None or here.value < level_known.value:
                 area.levels[level] = here
 
-    def _area(self, base: int) -> FollowedArea:
-        """Return the area of a run that begins with this value of sp."""
-        room = self._places.stack_room(base)
+    def _area(self, base: int, position: int) -> FollowedArea:
+        """Return the area of a run that begins with this value of sp at a position."""
+        room = self._places.stack_room(base, position)
         name = self._places.section_name(base - 1) if room is None else room.name
         key = name, -1 if room is None else room.start
         self._area_names.append(key)

@@ -1,4 +1,6 @@
-/* Notes of several harts stand in the order in which their places were taken. */
+/* Notes of several harts stand in the order in which their places were taken. NOTES_OWNERSHIP: a hook of a switch also
+ * writes the number of the task to scontext, which the encoder sends.
+ */
 #include "notes.h"
 
 struct note notes[NOTES];
@@ -20,4 +22,8 @@ __attribute__((noinline)) void note(note_word what, const void *task, note_word 
     it->number = number;
     for (int i = 0; i < 15 && name[i]; i++)
         it->name[i] = name[i];
+#ifdef NOTES_OWNERSHIP
+    if (what == NOTE_SWITCHED_IN)
+        __asm__ volatile("csrw scontext, %0" ::"r"(number));
+#endif
 }

@@ -3,7 +3,9 @@
 from pathlib import Path
 from typing import NamedTuple
 
+from rvtrace_gdb.console.commands.sim.target import target_description
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
+from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.simulated.machine import MemoryMap, build
 from tests.helpers.task_systems import Note, What, notes
@@ -34,6 +36,24 @@ def captured(elf: Path, *, etrace: bool = False, run: int = RUN, registers: bool
     session.start(context, {"format": "etrace"} if etrace else {})
     target.run(run)
     file = elf.with_suffix(".rvt")
+    session.save(file, context)
+    session.close()
+    return TaskCapture(file, notes(machine, elf))
+
+
+def captured_of_two(elf: Path) -> TaskCapture:
+    """Return the capture of a program of two harts, from reset on, with the contexts that the program writes."""
+    machine = build(elf, memory_map=MemoryMap(ram_size=1 << 20, trace_ram_size=SIZE), harts=2)
+    machine.halt_at_start()
+    (elf.parent / "board.toml").write_text(target_description(machine, "board"))
+    target, file = Board(machine, elf, elf.parent), elf.with_suffix(".rvt")
+    session, context = Session(target.connect, {}), Context(str(elf), str(elf.parent / "board.toml"))
+    session.start(context, {"timestamps": True, "context": True})
+    for core in machine._cores:
+        core.control.resume()
+    for _ in range(8):  # a part ends early where both wait for an interrupt
+        machine.run_slice(RUN // 4)
+    session.stop(context=context)
     session.save(file, context)
     session.close()
     return TaskCapture(file, notes(machine, elf))

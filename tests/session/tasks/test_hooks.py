@@ -1,15 +1,18 @@
 """Which task ran from when on, against what the kernels' own trace hooks noted while they ran."""
 
+import json
+from bisect import bisect_right
 from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.tasks import tasks_of
 from rvtrace_gdb.session.tasks.turns import TaskTurns
 from tests.helpers.task_systems import freertos, small
-from tests.session.tasks.captures import TaskCapture, captured, turns_noted
+from tests.session.tasks.captures import TaskCapture, captured, captured_of_two, turns_noted
 
 RV64, RV32 = "rv64imac_zicsr", "rv32imac_zicsr"
 BEHIND = 200
@@ -69,3 +72,41 @@ def test_turns_of_small_kernels_are_those_of_their_hooks(
 ) -> None:
     """Their structures and the functions that switch are those of Zephyr, RT-Thread and Linux."""
     check_against_hooks(captured(small(tmp_path, system, *options, march=march), etrace=etrace))
+
+
+@pytest.mark.parametrize(
+    ("system", "options"),
+    [("zephyr", ()), ("linux", ()), ("zephyr", ("-DNOTES_OWNERSHIP",)), ("linux", ("-DNOTES_OWNERSHIP",))],
+)
+def test_tasks_that_move_between_two_harts_are_known_by_contexts_or_not_at_all(
+    tmp_path: Path, system: str, options: tuple[str, ...]
+) -> None:
+    """A call stack that was left on one hart goes on on the other one, and another one looks alike."""
+    capture = captured_of_two(small(tmp_path, system, "-DROUNDS=2", *options, harts=2))
+    session = Session()
+    session.open(capture.file, None)
+    for hart in (0, 1):
+        found = tasks_of(session, session.selected(Context(hart=hart)))
+        noted = turns_noted([note for note in capture.notes if note.hart == hart])
+        known = [(turn, found.tasks[turn.task]) for turn in found.turns if turn.task is not None]
+        assert len(noted) > 8 and (len(known) > 8) is bool(options)
+        whens = [note.when for note in noted]
+        for turn, task in (it for it in known if it[0].begin > noted[0].when):
+            note = noted[bisect_right(whens, (turn.begin + turn.end) // 2) - 1]
+            assert (task.id, task.name) in ((note.number, note.name), (note.number, ""))
+    session.close()
+
+
+@pytest.mark.parametrize("system", ["freertos", "zephyr", "rtthread"])
+def test_a_stack_that_is_too_small_is_said_with_its_task(
+    tmp_path: Path, system: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    elf = freertos(tmp_path, "-DOVERFLOW") if system == "freertos" else small(tmp_path, system, "-DOVERFLOW")
+    capture = captured(elf)
+    noted = capture.notes[-1]
+    assert main(["explain", str(capture.file), "--json", "--quiet"]) == 0
+    [finding] = [it for it in json.loads(capsys.readouterr().out)["findings"] if it["kind"] == "stack-overflow"]
+    assert finding["text"].startswith("the stack of task greedy runs into ") and finding["facts"]["number"] < noted.when
+    assert main(["stack", str(capture.file), "--quiet"]) == 0
+    [area] = [line for line in capsys.readouterr().out.split("Stack ") if line.startswith("task greedy ")]
+    assert "below its begin" in " ".join(area.split())
