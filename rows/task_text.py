@@ -11,6 +11,7 @@ from rvtrace_gdb.rows.task_rows import TaskRow, TasksAnswer, TaskSwitch
 
 SHOWN = 40
 """How many tasks, or switches, are shown unless more are asked for."""
+_WIDEST = 32
 _WHERE = {"memory": "", "context": "context", "stack pointer": "stack pointer", "call stack": "call stack"}
 
 
@@ -20,11 +21,12 @@ def task_lines(answer: TasksAnswer, symbols: ExplainSymbols, *, switches: bool, 
     several = len(answer.harts) > 1
     yield symbols.paint("heading", _headline(answer, switches=switches))
     shown = rows[: most or None]
+    width = _label_width(answer)
     if shown:
-        yield _switch_heading(several=several) if switches else _heading(answer, several=several)
+        yield _switch_heading(width, several=several) if switches else _heading(answer, several=several)
     for row in shown:
         if isinstance(row, TaskSwitch):
-            yield _switch_line(row, symbols, several=several)
+            yield _switch_line(row, symbols, width, several=several)
         else:
             yield _task_line(row, answer, symbols, several=several)
     if len(rows) > len(shown):
@@ -36,9 +38,9 @@ def more_task_lines(
     answer: TasksAnswer, symbols: ExplainSymbols, begin: int, most: int, *, switches: bool
 ) -> Iterator[str]:
     """Yield the rows *begin* to *begin* + *most* - 1, counted from 0."""
-    several = len(answer.harts) > 1
+    several, width = len(answer.harts) > 1, _label_width(answer)
     if switches:
-        yield from (_switch_line(it, symbols, several=several) for it in answer.switches[begin : begin + most])
+        yield from (_switch_line(it, symbols, width, several=several) for it in answer.switches[begin : begin + most])
     else:
         yield from (_task_line(it, answer, symbols, several=several) for it in answer.tasks[begin : begin + most])
 
@@ -61,7 +63,8 @@ def _has_times(answer: TasksAnswer) -> bool:
 
 def _task_line(row: TaskRow, answer: TasksAnswer, symbols: ExplainSymbols, *, several: bool) -> str:
     share = f"{100 * row.instructions / max(answer.instructions, 1):.1f} %" if row.turns else ""
-    time = f"{'?' if row.time is None else row.time:>12}" if _has_times(answer) else ""
+    ticks = row.time if row.time is not None else "?" if row.turns else ""
+    time = f"{ticks:>12}" if _has_times(answer) else ""
     harts = f"{','.join(map(str, row.harts)):>8}" if several else ""
     first, last = ("" if it is None else f"#{it.number}" for it in (row.first, row.last))
     name = symbols.paint("function", row.label)
@@ -79,17 +82,22 @@ def _more_of(row: TaskRow) -> str:
     return f"  ({', '.join(known)})" if known else ""
 
 
-def _switch_heading(*, several: bool) -> str:
-    return f"{'at':>10}{'hart' if several else '':>{6 * several}}  {'from':<16} {'to':<16} why"
+def _label_width(answer: TasksAnswer) -> int:
+    """Return how wide the labels of the tasks in the list of switches are."""
+    return min(max([len(_switched_name(it.after)) for it in answer.switches], default=0), _WIDEST)
 
 
-def _switch_line(row: TaskSwitch, symbols: ExplainSymbols, *, several: bool) -> str:
+def _switch_heading(width: int, *, several: bool) -> str:
+    return f"{'at':>10}{'hart' if several else '':>{6 * several}}  {'from':<{width}}  {'to':<{width}}  why"
+
+
+def _switch_line(row: TaskSwitch, symbols: ExplainSymbols, width: int, *, several: bool) -> str:
     hart = f"{row.hart:>6}" if several else ""
     before, after = (_switched_name(it) for it in (row.before, row.after))
     place = "" if row.place is None else f" in {symbols.paint('function', called(row.place.name))}"
     line = "" if row.place is None or not row.place.line else f"  {row.place.line}"
     time = "" if row.time is None else f"  t={row.time}"
-    return f"{f'#{row.number}':>10}{hart}  {before:<16} {after:<16} {row.why}{place}{line}{time}"
+    return f"{f'#{row.number}':>10}{hart}  {before:<{width}}  {after:<{width}}  {row.why}{place}{line}{time}"
 
 
 def _switched_name(label: str | None) -> str:

@@ -124,6 +124,9 @@ def _chosen_systems(rtos: str) -> Iterable[TaskSystem]:
     if rtos == AUTO:
         return shipped_systems()
     named = [system for system in shipped_systems() if system.name.lower() == rtos.lower()]
+    if not named and not Path(rtos).exists():
+        names = ", ".join(system.name for system in shipped_systems())
+        raise BadTaskSystem(rtos, "", f"there is no such file, and no system of this name: known are {names}")
     return named or [read_system(Path(rtos))]
 
 

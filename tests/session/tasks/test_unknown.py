@@ -1,5 +1,7 @@
 """Traces that do not begin where the system does: what is said of tasks is true, or that they are not known."""
 
+import re
+import textwrap
 from bisect import bisect_right
 from pathlib import Path
 
@@ -9,8 +11,10 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.tasks.task_system import read_system
 from rvtrace_gdb.session.tasks.tasks import tasks_of
 from rvtrace_gdb.session.tasks.turns import RtosTask, TaskSource, TaskTurn, TaskTurns
+from tests.helpers.cross_compiler import HOME
 from tests.helpers.task_systems import Note, What
 from tests.session.tasks.runs import SYSTEMS, TaskRun, program, task_run
 
@@ -110,7 +114,16 @@ def test_a_file_that_describes_no_system_is_refused_with_its_place(
         printed = capsys.readouterr()
         assert printed.out.startswith("Mine: ") if problem is None else f"{file}: {problem}" in printed.err
     assert main(["tasks", str(run.capture), "--quiet", "--rtos", str(tmp_path / "no.toml")]) == 1
-    assert "no.toml: No such file or directory" in capsys.readouterr().err
+    assert "no.toml: there is no such file, and no system of this name: known are" in capsys.readouterr().err
+
+
+def test_the_file_in_the_page_describes_a_system(tmp_path: Path) -> None:
+    page = (HOME / "docs" / "tasks.md").read_text()
+    sample = re.search(r"^    name = .*?(?=^\S)", page, re.M | re.S)
+    assert sample is not None
+    (tmp_path / "tiny.toml").write_text(textwrap.dedent(sample[0]))
+    system = read_system(tmp_path / "tiny.toml")
+    assert system.name == "Tiny" and system.switches == ("tiny_switch",) and len(system.lists) == 1
 
 
 def test_a_program_without_a_system_says_which_are_known(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
