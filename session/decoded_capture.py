@@ -35,7 +35,7 @@ from rvtrace_gdb.session.program import CodeOnTarget, LoadedProgram
 from rvtrace_gdb.session.queries.history_rows import rows
 from rvtrace_gdb.session.queries.pages import Cursor, PageSelection, RangeError
 from rvtrace_gdb.support.errors import Progress, silent
-from rvtrace_gdb.support.text import warning
+from rvtrace_gdb.support.text import counted, hint, warning
 
 if TYPE_CHECKING:
     from rvtrace_gdb.session.formats.divisible import DivisibleTrace
@@ -406,6 +406,10 @@ class DecodedCapture:
         for hart, history in histories.histories.items():
             who = f"hart {hart}: " if len(histories.histories) > 1 else ""
             lines += contradictions(history, image, who, misread=bool(wrong))
+        if image.patched and self._target is not None:
+            places, name = counted(len(image.patched), "place"), image.path.rpartition("/")[2]
+            first = image.patched[0][0]
+            lines.append(hint(f"memory has other code than {name} at {places}, the first at {first:#x}: memory counts"))
         if problem is not None:
             lines.append(warning(f"code that is not in the ELF could not be read from the target: {problem}"))
         return list(dict.fromkeys(lines))

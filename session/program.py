@@ -47,6 +47,7 @@ class CodeOnTarget(NamedTuple):
         return not any(address < block.stop and block.start < address + size for block in self.registers)
 
 
+_OTHER_PROGRAM = 0.25  # a page of which so much is other is not one that a program has changed
 _PLACED = re.compile(r"(?P<path>.+)@(?P<sign>[+-]?)(?P<offset>0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})")
 KEPT = "the capture's own code"
 """Where code comes from that is in a capture, and in no ELF file that is here."""
@@ -142,7 +143,8 @@ class LoadedProgram:
 
     def compare(self, pages: Iterable[int], size: int) -> bool:
         """Compare pages of *size* bytes with those in the target's memory, which count from now on, and return whether
-        any has other code. `reread` returns the program with them.
+        any has other code. `reread` returns the program with them. A page that is another one altogether does not
+        count: the program is another, and that is to be said.
         """
         if self._image is None:
             return False
@@ -151,7 +153,7 @@ class LoadedProgram:
         before = len(self._patched)
         for page in fresh:
             data = self._read_code(page, size)
-            if data is not None and self._image.differs(page, data):
+            if data is not None and 0 < self._image.differing_share(page, data) < _OTHER_PROGRAM:
                 self._patched.append((page, data))
         return len(self._patched) > before
 

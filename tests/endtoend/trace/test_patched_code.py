@@ -22,10 +22,11 @@ PATCHED = {0x80003004: 0x00428293, 0x80003008: 0x00504263, 0x80003014: 0x0140006
 def test_what_memory_has_instead_of_the_file_is_read_from_the_target(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    commands = ["break patched", "continue", "trace start", "break finish", "continue"]
+    commands = ["break patched", "continue", "trace start", "break finish", "continue", "trace history"]
     outcome = session("patched_machine.S", tmp_path, commands)
     complete(outcome)
     assert not outcome.warnings and not outcome.gaps
+    assert "hint:     memory has other code than patched_machine-rv64gc.elf at " in str(outcome.said)
     assert set(PATCHED) <= set(outcome.retired)
     assert "j\t0x80003028 <slow>" in outcome.listing
     file = tmp_path / "x.rvt"
