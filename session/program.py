@@ -47,7 +47,7 @@ class CodeOnTarget(NamedTuple):
         return not any(address < block.stop and block.start < address + size for block in self.registers)
 
 
-_OTHER_PROGRAM = 0.25  # a page of which so much is other is not one that a program has changed
+_OTHER_PROGRAM = 25  # percent: a page of which so much is other is not one that a program has changed
 _PLACED = re.compile(r"(?P<path>.+)@(?P<sign>[+-]?)(?P<offset>0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})")
 KEPT = "the capture's own code"
 """Where code comes from that is in a capture, and in no ELF file that is here."""
@@ -153,7 +153,7 @@ class LoadedProgram:
         before = len(self._patched)
         for page in fresh:
             data = self._read_code(page, size)
-            if data is not None and 0 < self._image.differing_share(page, data) < _OTHER_PROGRAM:
+            if data is not None and 0 < self._image.differing_percent(page, data) < _OTHER_PROGRAM:
                 self._patched.append((page, data))
         return len(self._patched) > before
 

@@ -213,17 +213,19 @@ class Image:
 
     def differs(self, addr: int, data: bytes) -> bool:
         """Return whether memory with this content at *addr* has other code than is known there."""
-        return self.differing_share(addr, data) > 0
+        return self.differing_percent(addr, data) > 0
 
-    def differing_share(self, addr: int, data: bytes) -> float:
-        """Return which part of the known code at *addr* is other code in memory with this content, by halfwords."""
+    def differing_percent(self, addr: int, data: bytes) -> int:
+        """Return how many percent of the known code at *addr* are other code in memory with this content, by
+        halfwords, at least 1 if any is.
+        """
         count = compared = 0
         for part in self._regions_in(addr, addr + len(data)):
             start, end = max(addr, part.start), min(addr + len(data), part.start + len(part.data))
             now, before = data[start - addr : end - addr], part.data[start - part.start : end - part.start]
             count += sum(last - first for first, last in _differing(now, before, start & 1))
             compared += end - start
-        return count / compared if compared else 0
+        return -(-100 * count // compared) if compared else 0
 
     def add_absent(self, addr: int, size: int, what: str) -> None:
         """Note that *size* bytes at *addr* should be there and were not supplied, for the error of a reader that needs
