@@ -31,7 +31,7 @@ _STEP = 1 << 6
 class TurnFinder:
     """Finds the turns in the history of a hart. *calls*, *frames*: of the history. *reader*: reads the variables of the
     system; *has_values*: anything is known there. *is_alone*: no other hart runs the tasks; if one does, a call stack
-    that was left here may go on there, and says nothing.
+    that was left here may go on there, and says nothing, and tasks may be made and end there.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class TurnFinder:
         self._is_alone = is_alone
         self._creations: Sequence[int] = ()
         self._starts: Sequence[int] = ()
-        self._has_creations = bool(functions_named(image, self._system.creations))
+        self._has_creations = is_alone and bool(functions_named(image, self._system.creations))
         self._names: dict[tuple[int, int], TaskKey] = {}
         self._rooms: dict[TaskKey, range] = {}
 
