@@ -6,9 +6,10 @@ import argparse
 from collections.abc import Iterable, Mapping, Sequence
 
 from rvtrace_gdb.console.help_pages import RAW, group_of
+from rvtrace_gdb.console.options import described, logs, perf
 from rvtrace_gdb.console.options import etrace as options_etrace
-from rvtrace_gdb.console.options import logs, perf
 from rvtrace_gdb.console.options import tandem as options_tandem
+from rvtrace_gdb.console.options.described import NOT_DESCRIBED, DescribedEncoders, described_encoders
 from rvtrace_gdb.console.options.inputs import Programs, RawError, check_file, number_from
 from rvtrace_gdb.console.options.request import (
     BranchBytes,
@@ -24,7 +25,7 @@ from rvtrace_gdb.controlregs.encoder_features import NTRACE, RAW_NTRACE, Encoder
 from rvtrace_gdb.decode.branches import READERS
 from rvtrace_gdb.decode.etrace.options import Dialect
 from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS, MAX_SRC_BITS
-from rvtrace_gdb.decode.ntrace.options import DIALECTS, RATIFIED, REPEAT_BITS, ImplicitReturn, Options
+from rvtrace_gdb.decode.ntrace.options import DIALECTS, RATIFIED, REPEAT_BITS, SIFIVE, ImplicitReturn, Options
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS as TANDEM_DIALECTS
 from rvtrace_gdb.session.capture.etrace_settings import SettingValue
 from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
@@ -57,6 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser, *, capture: bool = True, prog
     if not capture:
         logs.add_arguments(formats)
     _add_shared(group, program=program)
+    if not capture:
+        described.add_argument(group)
     _add_ntrace(group_of(parser, RAW, "raw N-Trace", "With --ntrace." if capture else ""))
     options_etrace.add_arguments(parser)
     options_tandem.add_own_arguments(group_of(parser, RAW, "raw tandem trace", "With --tandem." if capture else ""))
@@ -189,14 +192,18 @@ def import_request(args: argparse.Namespace, file: str, hart: int) -> RequestedT
 def raw_bytes(args: argparse.Namespace, hart: int = 0) -> RawBytes:
     """Return what the command line says of raw bytes. *hart*: that of a tandem trace. Raises as `trace_request`."""
     frames = _frames(args)
+    if described.is_given(args) and (_is_of_transfers(args) or args.tandem or args.settings is not None):
+        raise RawError("--target says how encoders of N-Trace and E-Trace were built: leave it out here")
     if _is_of_transfers(args):
         return _branches(args, hart)
     if args.tandem:
         return TandemBytes(_tandem(args), args.wrapped, hart, frames)
     if args.settings is not None:
         return SettingsBytes(args.settings, args.wrapped, frames)
-    settings = _etrace(args) if args.etrace else _ntrace(args)
-    asked = args.dialect is None and frames is None
+    built = described_encoders(args)
+    is_etrace = args.etrace or (bool(built.etrace) and not args.ntrace)
+    settings = _etrace(args, built) if is_etrace else _ntrace(args, built)
+    asked = args.dialect is None and frames is None and built is NOT_DESCRIBED
     return EncoderBytes(settings, args.xlen, args.src, args.wrapped, frames, finds_dialect=asked)
 
 
@@ -232,6 +239,8 @@ def _logged(args: argparse.Namespace) -> logs.LoggedTrace:
     names = (*_ONLY_NTRACE, *options_etrace.own_options(), *_EITHER, *_FRAMED, "dialect", "wrapped")
     for name in _given(args, names):
         raise RawError(f"{name} is for raw bytes, not for a log")
+    if described.is_given(args):
+        raise RawError("--target is for raw bytes, not for a log")
     return logs.LoggedTrace(
         None if args.log in (None, logs.AUTO) else args.log, TandemOptions.from_arguments(args), args.of_hart
     )
@@ -284,7 +293,7 @@ def _given(args: argparse.Namespace, names: Iterable[str]) -> list[str]:
     return [f"--{name.replace('_', '-')}" for name in names if getattr(args, name, None) not in (None, False, [])]
 
 
-def _etrace(args: argparse.Namespace) -> Mapping[str, SettingValue]:
+def _etrace(args: argparse.Namespace, built: DescribedEncoders) -> Mapping[str, SettingValue]:
     """Return the settings of E-Trace. Raises `RawError`, BadETrace, BadParametersFile."""
     for name in _given(args, _ONLY_NTRACE):
         raise RawError(f"{name} is an option of N-Trace, not of E-Trace")
@@ -292,7 +301,7 @@ def _etrace(args: argparse.Namespace) -> Mapping[str, SettingValue]:
         raise RawError(f"{name} is an option of tandem traces, not of E-Trace")
     if args.dialect is not None and args.dialect not in _ETRACE_DIALECTS:
         raise RawError(f"--dialect {args.dialect} {_whose(args)}; E-Trace has {', '.join(_ETRACE_DIALECTS)}")
-    settings = options_etrace.GivenSettings.from_arguments(args).settings()
+    settings = {**built.etrace, **options_etrace.GivenSettings.from_arguments(args).settings()}
     found = options_etrace.trace_options(settings, args.xlen)
     if args.src is not None and not found.has_sources:
         raise RawError(f"--src {args.src}: packets do not say their source: say with --src-bits how wide srcID is")
@@ -301,7 +310,7 @@ def _etrace(args: argparse.Namespace) -> Mapping[str, SettingValue]:
     return settings
 
 
-def _ntrace(args: argparse.Namespace) -> Options:
+def _ntrace(args: argparse.Namespace, built: DescribedEncoders) -> Options:
     """Return how N-Trace bytes were encoded. Raises `RawError`."""
     for name in _given(args, options_etrace.own_options()):
         raise RawError(f"{name} is an option of E-Trace, not of N-Trace")
@@ -323,8 +332,8 @@ def _ntrace(args: argparse.Namespace) -> Options:
         btm=args.btm,
         implicit_return=_RETURNS.get(args.implicit_return, ImplicitReturn.OFF),
         address_bits=args.address_bits,
-        repeat_bits=args.repeat_bits or MAX_REPEAT_BITS,
-        dialect=DIALECTS.get(args.dialect, RATIFIED),
+        repeat_bits=args.repeat_bits or built.repeat_bits or MAX_REPEAT_BITS,
+        dialect=DIALECTS.get(args.dialect, RATIFIED if built.version else SIFIVE),
         **{feature.ntrace: getattr(args, feature.ntrace) for feature in RAW_NTRACE},
     )
 

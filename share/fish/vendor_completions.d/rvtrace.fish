@@ -371,6 +371,7 @@ complete -c rvtrace -n '__fish_seen_subcommand_from import' -l etrace -d 'the fi
 complete -c rvtrace -n '__fish_seen_subcommand_from import' -l tandem -d 'the file is a raw tandem trace (.tvt)'
 complete -c rvtrace -n '__fish_seen_subcommand_from import' -l settings -r -F -d 'the file is raw bytes, encoded with the settings that `trace save` ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from import' -l log -x -a 'auto spike qemu ibex' -d 'the file is a log with the registers that each instruction wrote, of ...'
+complete -c rvtrace -n '__fish_seen_subcommand_from import' -l target -x -d 'the target that sent the bytes, its description or a name of ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from import' -l perf -d 'standard input is what `perf record -o -` writes'
 complete -c rvtrace -n '__fish_seen_subcommand_from import' -l pid -x -d 'of which process, if there are several and the trace does not say ...'
 complete -c rvtrace -n '__fish_seen_subcommand_from targets' -l base -x -d 'show: what is added to the addresses of a template, where each ...'
