@@ -27,8 +27,10 @@ from tests.helpers.amounts import LONG
 from tests.helpers.commit_logs import encode_log
 from tests.helpers.event_traces import ELF, EVENTS, written
 from tests.helpers.started_python import rvtrace
+from tests.helpers.task_systems import small
 from tests.session.description import devicetrees
 from tests.session.perf_data.recorded import with_trace
+from tests.session.tasks.captures import captured
 from tests.transport.simulated.hart.programs import build
 
 HOME = Path(__file__).resolve().parent.parent.parent
@@ -78,6 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [sink] = capture_file.load(folder / "x.rvt").sinks
     (folder / "perf.data").write_bytes(with_trace(folder / "app.elf", [(sink.data, 0)]))
     _tandem(folder)
+    (folder / "rtos.rvt").write_bytes(captured(small(folder, "rtthread")).file.read_bytes())
     (folder / "board").mkdir()
     (folder / "board" / "board.dtb").write_bytes(devicetrees.blob("per_hart"))
     return folder
