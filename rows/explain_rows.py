@@ -55,6 +55,7 @@ class Explanation(NamedTuple):
     unknown       what the trace cannot say
     commands      what to type next in gdb, each without `trace`
     outcome       where nothing wrong was seen, how the run ended, else ""
+    task          that of an operating system that ran at the end, "" if none is known
     """
 
     hart: int
@@ -68,6 +69,7 @@ class Explanation(NamedTuple):
     unknown: list[str]
     commands: list[str]
     outcome: str
+    task: str = ""
 
 
 def explanation_of(fields: list[Any]) -> Explanation:

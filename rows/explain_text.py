@@ -31,6 +31,7 @@ def explanation_lines(
     commands are gdb's.
     """
     head = f"Hart {explanation.hart} ended" if several else "Ended"
+    head += f" in task {explanation.task}" if explanation.task else ""
     place = explanation.place
     at = "" if place is None or not place.line else f", {place.line}"
     number = "" if place is None or place.number is None else f"#{place.number} "
@@ -133,6 +134,7 @@ def explanation_fields(explanation: Explanation, file: str | None = None) -> Row
     """
     fields: RowFields = {
         "hart": explanation.hart, "first": explanation.first, "last": explanation.last, "ended": explanation.ended,
+        **({"task": explanation.task} if explanation.task else {}),
         **({} if explanation.place is None else {"place": place_fields(explanation.place)}),
         "findings": [_finding_fields(it) for it in explanation.findings],
         "calls": [{**place_fields(it.place), "times": it.times} for it in explanation.calls],

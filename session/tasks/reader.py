@@ -11,6 +11,9 @@ from rvtrace_gdb.session.tasks.expressions import NotInProgram, TaskExpressions
 from rvtrace_gdb.session.tasks.lists import listed_tasks
 from rvtrace_gdb.session.tasks.task_system import Expressions, TaskSystem
 
+_STACK_ALIGNMENT = 16
+"""Of the standard calling convention (RISC-V psABI, section 2.1), and so of what ports of FreeRTOS allocate."""
+
 
 class NamedTask(NamedTuple):
     """What tells a task from others besides its address. None: not known, or there is none."""
@@ -66,11 +69,19 @@ class TaskReader:
 
     def stack_room(self, address: int, moment: PastMoment) -> range | None:
         """Return where the stack of a task is in memory, None: that is not known. Where the system does not say where
-        it ends, it is not longer than to the task's control block, which FreeRTOS allocates behind the stack.
+        it ends, it is not longer than to the task's control block, which FreeRTOS allocates behind the stack, and to the
+        header that the allocator puts before that.
         """
         begin, end = (self._field(key, address, moment) for key in ("stack", "stack_end"))
-        end = address if end is None else end
+        if end is None:
+            gap = self._field("stack_gap", address, moment) or 0
+            end = (address - gap) & ~(_STACK_ALIGNMENT - 1) if gap else address
         return range(begin, end) if begin and begin < end else None
+
+    def control_block(self, address: int, moment: PastMoment) -> range | None:
+        """Return where the control block of a task is in memory, None: its size is not known."""
+        size = self._field("size", address, moment)
+        return range(address, address + size) if size else None
 
     def is_idle(self, name: str | None) -> bool:
         """Return whether a name is that of a task which runs when there is nothing to do."""

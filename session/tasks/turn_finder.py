@@ -47,6 +47,7 @@ class TurnFinder:
         self._has_creations = is_alone and bool(functions_named(image, self._system.creations))
         self._names: dict[tuple[int, int], TaskKey] = {}
         self._rooms: dict[TaskKey, range] = {}
+        self._blocks: dict[TaskKey, range] = {}
 
     def turns(self) -> TaskTurns:
         """Return the turns. Raises what *progress* raises."""
@@ -125,6 +126,9 @@ class TurnFinder:
         key = TaskKey(address, name, number, 0 if name is not None else life)
         if room is not None:
             self._rooms[key] = room
+        block = self._reader.control_block(address, moment)
+        if block is not None:
+            self._blocks[key] = block
         return key
 
     def _lives_to_the_end(self, position: int, life: int) -> bool:
@@ -190,6 +194,6 @@ class TurnFinder:
         return TaskTurns(self._system.name, listed, turns, at_end, self._reader.missing_texts)
 
     def _listed(self, key: TaskKey) -> RtosTask:
-        room = self._rooms.get(key)
-        return RtosTask(key.address, key.name or "", key.id, self._reader.is_idle(key.name), key.stack, room)
+        room, block = self._rooms.get(key), self._blocks.get(key)
+        return RtosTask(key.address, key.name or "", key.id, self._reader.is_idle(key.name), key.stack, room, block)
 

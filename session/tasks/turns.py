@@ -38,6 +38,7 @@ class RtosTask(NamedTuple):
     idle     it runs when there is nothing to do
     stack    the number of its call stack, if nothing else is known of it
     room     where its stack is in memory, None: that is not known
+    block    where its control block is in memory, None: that is not known
     """
 
     address: int | None
@@ -46,6 +47,7 @@ class RtosTask(NamedTuple):
     idle: bool = False
     stack: int | None = None
     room: range | None = None
+    block: range | None = None
 
     @property
     def label(self) -> str:

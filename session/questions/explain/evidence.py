@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.calls.call_tree import CallNode
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
 from rvtrace_gdb.decode.history.events import EventKind, Trap
-from rvtrace_gdb.decode.history.history import GAP, Event, History
+from rvtrace_gdb.decode.history.history import GAP, Event, History, RepeatPath
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
@@ -72,11 +72,28 @@ class Evidence:
         return {self.history.pc(at): int.from_bytes(word, "little") for at, word in traced.items()}
 
     @cached_property
+    def is_too_long(self) -> bool:
+        """Whether the history is too long for values. A loop of jumps alone, in which programs end that have found
+        something wrong, counts as one round: nothing is looked for in it.
+        """
+        most, left, stuck = self._values_most, len(self.history), dict[int, bool]()
+        if most is None or left <= most:
+            return False
+        for entry in self.history.entries:
+            if not isinstance(entry, RepeatPath):
+                continue
+            pc = entry.pc(0)
+            if pc not in stuck:
+                stuck[pc] = pc != GAP and self.is_stuck_at(pc)
+            left -= entry.count - entry.path.count if stuck[pc] else 0
+        return left > most
+
+    @cached_property
     def task_rooms(self) -> "TaskRooms | None":
         """The stacks of tasks; None: the program has no operating system that is known, or the history is too long for
         values.
         """
-        if self._values_most is not None and len(self.history) > self._values_most:
+        if self.is_too_long:
             return None
         from rvtrace_gdb.session.tasks.stack_rooms import TaskRooms  # few programs have tasks
         from rvtrace_gdb.session.tasks.tasks import known_tasks
@@ -254,7 +271,7 @@ class Evidence:
     @cached_property
     def past(self) -> Past | None:
         """The values that are known, if there are any and they do not take too long."""
-        if self._values_most is not None and len(self.history) > self._values_most:
+        if self.is_too_long:
             return None
         found = past_of(self.session, self.selected, self.progress)
         return None if found is None or found.traced_registers() is None else found

@@ -13,7 +13,7 @@ from rvtrace_gdb.session.queries.selected_harts import selected_harts
 from rvtrace_gdb.session.questions.explain import calls as call_findings
 from rvtrace_gdb.session.questions.explain import divisions, stack, traps, waits
 from rvtrace_gdb.session.questions.explain.code import CodeRole
-from rvtrace_gdb.session.questions.explain.evidence import VALUES_MOST, Evidence
+from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.locks import with_other_harts
 from rvtrace_gdb.session.questions.explain.loop import EndingLoop, ending_loop
 from rvtrace_gdb.session.questions.explain.outcome import last_calls, last_variable, outcome
@@ -22,7 +22,7 @@ from rvtrace_gdb.session.questions.explain.proposals import proposed
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
-from rvtrace_gdb.support.text import counted
+from rvtrace_gdb.support.text import counted, printable
 
 _STOP_MOST = 64
 _RESETS = (StartReason.RESET, StartReason.EXIT_FROM_RESET)
@@ -73,7 +73,7 @@ def _explanation(evidence: Evidence) -> Explanation:
         selected.hart, history_number(part.start), part.stop, _ended(evidence, places, loop),
         _last_place(evidence, places), findings, calls, lost_trace(evidence),
         list(_unknown(evidence, findings)), proposed(evidence, places, findings, calls, variable),
-        "" if findings else outcome(evidence, places, loop),
+        "" if findings else outcome(evidence, places, loop), _last_task(evidence),
     )  # fmt: skip
 
 
@@ -90,7 +90,7 @@ def _findings(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None
     again = _begun_again(evidence, places)
     if again is not None:
         yield again
-    ended = _how_it_stays(evidence, places, loop)
+    ended = _how_it_stays(evidence, places, loop, is_broken=outside is not None)
     if ended is not None:
         yield ended
     division = divisions.division_by_zero(evidence, places)
@@ -98,13 +98,18 @@ def _findings(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None
         yield division
 
 
-def _how_it_stays(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None) -> ExplainedFinding | None:
-    """Return what keeps the program where it is at the end."""
+def _how_it_stays(
+    evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None, *, is_broken: bool = False
+) -> ExplainedFinding | None:
+    """Return what keeps the program where it is at the end. *is_broken*: an exception in whose handler it was stopped
+    is none that it is made for.
+    """
     repeated = traps.trap_loop(evidence, places) or traps.storm(evidence, places)
     if repeated is not None:
         return repeated
     is_stuck = loop is not None and not loop.flow.exits and not loop.flow.stores
-    stopped = traps.fault(evidence, places, stays=loop is not None or _stays(evidence), is_stuck=is_stuck)
+    stays = loop is not None or _stays(evidence)
+    stopped = traps.fault(evidence, places, stays=stays, is_stuck=is_stuck) if stays or is_broken else None
     if stopped is None and not evidence.exceptions:
         stopped = traps.fault_of_registers(evidence, places, loop)
     if stopped is not None:
@@ -204,6 +209,13 @@ def _last_place(evidence: Evidence, places: ProgramPlaces) -> ExplainedPlace | N
     return places.place_at(last) if last >= evidence.part.start else None
 
 
+def _last_task(evidence: Evidence) -> str:
+    """Return the task that ran at the end, "" if none is known."""
+    rooms = evidence.task_rooms if evidence.part else None
+    label = None if rooms is None else rooms.label_at(evidence.part.stop - 1)
+    return "" if label is None else printable(label)
+
+
 def _ended(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | None) -> str:
     """Return where the program was at the end."""
     place = _last_place(evidence, places)
@@ -244,7 +256,7 @@ def lost_trace(evidence: Evidence) -> str:
 def _unknown(evidence: Evidence, findings: Sequence[ExplainedFinding]) -> Iterator[str]:
     """Yield what the trace cannot say that matters for what was found."""
     if evidence.past is None:
-        if len(evidence.history) > VALUES_MOST:
+        if evidence.is_too_long:
             yield "values: the history is too long to reconstruct them for this answer"
         else:
             yield "values: no register and no memory is known, so no division by zero and no stack depth"

@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_number, history_position
 from rvtrace_gdb.rows.explain_rows import ExplainedPlace, LastCall
 from rvtrace_gdb.session.questions.explain.code import SP, CodeRole
-from rvtrace_gdb.session.questions.explain.evidence import VALUES_MOST, Evidence
+from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.loop import EndingLoop
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces
 from rvtrace_gdb.session.questions.explain.stores import address_at
@@ -113,7 +113,7 @@ def last_variable(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop | 
     that is one of a part; "" if none is known.
     """
     numbers = [it.place.number for it in calls if it.place.number is not None]
-    if not numbers or len(evidence.history) > VALUES_MOST:
+    if not numbers or evidence.is_too_long:
         return ""
     ended = loop is not None and _is_end(evidence, loop.head)
     at = loop.begin if loop is not None and ended else evidence.part.stop

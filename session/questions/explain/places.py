@@ -8,6 +8,7 @@ from rvtrace_gdb.reports.source_files import source_file
 from rvtrace_gdb.rows.explain_rows import ExplainedPlace
 from rvtrace_gdb.rows.list_rows import called
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
+from rvtrace_gdb.session.tasks.stack_rooms import TaskRoom
 from rvtrace_gdb.support.text import printable
 
 _SOURCE_MOST = 48
@@ -116,7 +117,15 @@ class ProgramPlaces:
         """Return whether an address is in an object or a section of the program."""
         return (self._layout.object_at(address) or self._layout.section_at(address)) is not None
 
-    def below_stack(self, address: int) -> str:
-        """Return the name of what is at an address that a stack has run into."""
+    def below_stack(self, room: PlacedObject, lowest: int, position: int) -> str:
+        """Return the name of what a stack runs into that leaves its room downwards, to *lowest*, at a position."""
+        stacks = self._evidence.task_rooms
+        task_part = stacks.below(room, lowest, position) if stacks is not None and isinstance(room, TaskRoom) else None
+        if task_part is not None:
+            return printable(task_part)
+        address = room.start - 1
         found = self._layout.object_at(address) or self._layout.section_at(address)
-        return f"`{printable(found.name)}`" if found is not None else f"0x{address:x}"
+        if found is None:
+            return f"0x{address:x}"
+        name = f"`{printable(found.name)}`"
+        return f"what is below it in {name}" if found.end > room.start else name

@@ -23,7 +23,7 @@ def stack_overflow(evidence: Evidence, places: ProgramPlaces) -> ExplainedFindin
     room, low = area.room, area.lowest.value
     assert room is not None
     name = places.function_name(evidence.history.pc(position))
-    what = places.below_stack(room.start - 1)
+    what = places.below_stack(room, low, position)
     whose = f"the stack of {printable(room.name)}" if isinstance(room, TaskRoom) else "the stack"
     text = f"{whose} runs into {what}: sp is 0x{value:x} in {name}, and its room begins at 0x{room.start:x}"
     details = [f"The lowest sp is 0x{low:x}, {room.start - low} bytes below."] if low < value else []

@@ -173,10 +173,10 @@ def _went_on(evidence: Evidence, first: int, stop: int, pc: int) -> bool:
 
 
 def fault(evidence: Evidence, places: ProgramPlaces, *, stays: bool, is_stuck: bool) -> ExplainedFinding | None:
-    """Return the exception whose handler never returned. *stays*: the program stays where it is at the end; *is_stuck*:
-    in a loop that no branch leads out of, and that does nothing: one that stores may tell a host that all is done.
+    """Return the exception whose handler had not returned. *stays*: the program stays where it is at the end, so it never
+    returns; *is_stuck*: in a loop that no branch leads out of, and that does nothing: one that stores may tell a host that all is done.
     """
-    if not stays or not evidence.exceptions:
+    if not evidence.exceptions:
         return None
     event = _open_exception(evidence)
     if event is None or event.last_pc is None:
@@ -187,7 +187,8 @@ def fault(evidence: Evidence, places: ProgramPlaces, *, stays: bool, is_stuck: b
         return None
     handler = evidence.history.pc(event.position) if event.position < evidence.part.stop else event.next_pc
     text = f"{'ebreak' if name == 'ebreak' else cause} in {places.function_name(pc)}"
-    details = [] if handler is None else [f"Its handler, {places.function_name(handler)}, never returns."]
+    returns = "never returns" if stays else "had not returned at the end"
+    details = [] if handler is None else [f"Its handler, {places.function_name(handler)}, {returns}."]
     facts = {"cause": cause, "number": history_number(event.position)}
     return ExplainedFinding("fault", text, places.place_of(pc, history_number(event.position)), details, facts)
 

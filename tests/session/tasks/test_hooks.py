@@ -11,7 +11,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.tasks import tasks_of
 from rvtrace_gdb.session.tasks.turns import TaskTurns
-from tests.helpers.task_systems import freertos, small
+from tests.helpers.task_systems import What, freertos, small
 from tests.session.tasks.captures import TaskCapture, captured, captured_of_two, turns_noted
 
 RV64, RV32 = "rv64imac_zicsr", "rv32imac_zicsr"
@@ -104,6 +104,40 @@ def test_a_stack_that_is_too_small_is_said_with_its_task(
     assert main(["explain", str(capture.file), "--json", "--quiet"]) == 0
     [finding] = [it for it in json.loads(capsys.readouterr().out)["findings"] if it["kind"] == "stack-overflow"]
     assert finding["text"].startswith("the stack of task greedy runs into ") and finding["facts"]["number"] < noted.when
+    below = max((it for it in capture.notes if it.what is What.CREATED and it.task < noted.task), key=lambda it: it.task)
+    if system == "freertos":  # it allocates the control block of a task behind its stack
+        assert f"runs into the control block of task {below.name}" in finding["text"]
     assert main(["stack", str(capture.file), "--quiet"]) == 0
     [area] = [line for line in capsys.readouterr().out.split("Stack ") if line.startswith("task greedy ")]
     assert "below its begin" in " ".join(area.split())
+
+
+DEPTH = 160
+"""configMINIMAL_STACK_SIZE of the program, in words: what each of its stacks has."""
+
+
+@pytest.mark.parametrize(("march", "word"), [(RV64, 8), (RV32, 4)])
+def test_stacks_of_tasks_have_the_size_that_the_program_asks_for(
+    tmp_path: Path, march: str, word: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without pxEndOfStack, and from the first instruction of the first task on: none is on the heap."""
+    capture = captured(freertos(tmp_path, march=march))
+    assert main(["stack", str(capture.file), "--json", "--quiet"]) == 0
+    [depth] = map(json.loads, capsys.readouterr().out.splitlines())
+    stacks = {it["name"]: it for it in depth["stacks"]}
+    sizes = {int(it["end"], 16) - int(it["start"], 16) for name, it in stacks.items() if name.startswith("task ")}
+    assert sizes == {DEPTH * word} and "ucHeap" not in stacks
+    first = next(it for it in capture.notes if it.what is What.SWITCHED_IN).name
+    assert {"task boss", f"task {first}"} <= stacks.keys()
+
+
+def test_a_stack_that_is_too_small_is_said_when_a_loop_without_an_end_follows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The hook of the kernel stays in it, for more instructions than values are asked for."""
+    capture = captured(freertos(tmp_path, "-DOVERFLOW"), run=2_300_000)
+    assert main(["explain", str(capture.file), "--json", "--quiet"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["last"] > 2_000_000 and not [it for it in found.get("unknown", []) if "too long" in it]
+    assert found["findings"][0]["text"].startswith("the stack of task greedy runs into the control block of task ")
+    assert found["task"] == capture.notes[-1].name == "greedy"
