@@ -87,7 +87,7 @@ def written_when(writer: ValueWriter, at: int | None, previous_ago: int | None) 
     group = "" if writer.group is None else f" (group {writer.group})"
     ago = _ago(writer.ago, at, previous_ago)
     if writer.kind == "instruction":
-        return f"written {ago}{group}"
+        return f"written {ago}{group}" if writer.task is None else f"written in task {writer.task}, {ago}{group}"
     by = {"trap": "by a trap", "reset": "by a reset of the hart"}.get(writer.kind, "from outside the hart")
     return f"written {by}{group}, {ago}"
 

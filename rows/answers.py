@@ -51,6 +51,7 @@ class ValueWriter(NamedTuple):
     store       (address, size) of the store; *where*: (address, size) requested, size 0 for a symbol's size
     window      memory around the store
     doubts      lines that say why it may not be the last writer, or why the value may be wrong
+    task        the task of an operating system that ran then
     """
 
     kind: str
@@ -67,6 +68,7 @@ class ValueWriter(NamedTuple):
     where: tuple[int, int] | None = None
     written_as: str | None = None
     bits: int | None = None
+    task: str | None = None
 
 
 class WriterAnswer(NamedTuple):

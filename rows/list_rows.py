@@ -282,6 +282,7 @@ class WhyRow(NamedTuple):
     operands   of a branch: what it compared, each with its value; *taken*: whether it was taken
     deeper     more can be asked about it
     doubts     why it may be wrong
+    task       the task of an operating system that ran then
     """
 
     number: int
@@ -305,6 +306,7 @@ class WhyRow(NamedTuple):
     taken: bool | None
     deeper: bool
     doubts: Sequence[str] | None
+    task: str | None = None
 
 
 class Fold(NamedTuple):

@@ -31,6 +31,8 @@ WHY_KINDS: Mapping[str, str] = {
 """What is said of each kind of row; "": the row says it by what it has."""
 _EXPRESSION = re.compile(r"[A-Za-z_][\w.]*(?:\[[0-9]+\][\w.]*)*")
 _REGISTER = re.compile(r"[xf][0-9]+|ra|sp|gp|tp|f?[as][0-9]+|f?t[0-9]+")
+_CODE_MOST = 48
+"""Characters of a source line that are shown: the rest of a comment is left out in a terminal of 80 columns."""
 _RAN = ("branch", "called", "jumped", "trapped", "begins")
 
 
@@ -87,7 +89,9 @@ def _maker_text(row: WhyRow, address: str, paint: Callable[[str, str], str]) -> 
     if row.position is None:
         return ""
     inside = f"{paint('function', row.inside)} " if row.inside else ""
-    return f"\t@{row.position} {inside}{row.source_line or address}{f': {row.code}' if row.code else ''}"
+    task = f"in task {row.task} " if row.task is not None else ""
+    code = row.code if len(row.code) <= _CODE_MOST else f"{row.code[: _CODE_MOST - 2].rstrip()}.."
+    return f"\t@{row.position} {inside}{task}{row.source_line or address}{f': {code}' if code else ''}"
 
 
 def rounds_hint(rows: Iterable[WhyRow], log: str) -> str:

@@ -388,7 +388,9 @@ class PositionCommand(Command, name="trace position", kind=gdb.COMMAND_STATUS, c
             self.refuse_argument(argument)
         found = position_display.place()
         if found is not None:
-            print(f"In the past, at instruction {position_display.text(*found)}.")
+            task = tracer().request("place", thread_hart=selected_hart(), tasks=True)["task"]
+            where = "" if task is None else f", in task {task}"
+            print(f"In the past, at instruction {position_display.text(*found)}{where}.")
         elif only_past:
             return
         elif position.is_forked():

@@ -110,11 +110,22 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> JsonMessa
     if past is not None:
         past.prepare(progress)
     if params.given("register"):
-        return answer | _register_writer(session, it, position, params.text("register"), below, none, progress)
+        answer |= _register_writer(session, it, position, params.text("register"), below, none, progress)
+        return _with_task(session, it, answer, progress)
     where = params.place("where")
     if where is None or where[1] > SIZE_MOST:
         raise BadRequest(f"who_wrote: register is needed, or where with at most {SIZE_MOST} bytes")
-    return answer | _memory_writer(it, past, position, where, below, none)
+    return _with_task(session, it, answer | _memory_writer(it, past, position, where, below, none), progress)
+
+
+def _with_task(session: Session, selected: SelectedHistory, answer: JsonMessage, progress: Progress) -> JsonMessage:
+    """Return an answer with the task that ran when its instruction wrote."""
+    from rvtrace_gdb.session.tasks.labels import task_label  # few programs have tasks
+
+    writer = answer["writer"]
+    if writer is not None and writer["kind"] == INSTRUCTION and writer["number"] is not None:
+        writer["task"] = task_label(session, selected, writer["number"] - 1, progress)
+    return answer
 
 
 def _register_writer(

@@ -469,7 +469,11 @@ def _why(session: Session, params: Params, requested: Range, progress: Progress)
     found, selected = WhyPage.requested(session, params, progress)
     requested = requested._replace(begin=requested.begin or found.begin)
     selection = requested.select(len(found.rows), lambda args, size: found.select(args))
-    return _paged(selected, len(found.rows), selection, found.fetch)
+
+    def fetch(begin: int, end: int) -> Sequence[object]:
+        return found.fetch(session, selected, begin, end, progress)
+
+    return _paged(selected, len(found.rows), selection, fetch)
 
 
 LISTS: Mapping[str, Callable[[Session, Params, Range, Progress], ListSelection]] = {

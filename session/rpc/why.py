@@ -70,9 +70,17 @@ class WhyPage(NamedTuple):
     def rows(self) -> Sequence[WhyRow]:
         return self.answer.rows
 
-    def fetch(self, begin: int, end: int) -> Sequence[WhyRow]:
-        """Return the rows numbered *begin* to *end* - 1."""
-        return self.rows[begin - 1 : end - 1]
+    def fetch(
+        self, session: Session, selected: SelectedHistory, begin: int, end: int, progress: Progress
+    ) -> Sequence[WhyRow]:
+        """Return the rows numbered *begin* to *end* - 1, with the tasks that ran then."""
+        from rvtrace_gdb.session.tasks.labels import task_label  # few programs have tasks
+
+        return [
+            it if it.position is None
+            else it._replace(task=task_label(session, selected, history_position(it.position), progress))
+            for it in self.rows[begin - 1 : end - 1]
+        ]  # fmt: skip
 
     def select(self, args: str) -> PageSelection:
         """Return which rows a RANGE means. Raises RangeError."""

@@ -69,8 +69,8 @@ class TaskReader:
 
     def stack_room(self, address: int, moment: PastMoment) -> range | None:
         """Return where the stack of a task is in memory, None: that is not known. Where the system does not say where
-        it ends, it is not longer than to the task's control block, which FreeRTOS allocates behind the stack, and to the
-        header that the allocator puts before that.
+        it ends, it is not longer than to the task's control block, which FreeRTOS allocates behind the stack, and to
+        the header that the allocator puts before that.
         """
         begin, end = (self._field(key, address, moment) for key in ("stack", "stack_end"))
         if end is None:

@@ -46,11 +46,11 @@ class TaskRooms:
         """Return what the stack in a room runs into that got down to *lowest* at a position: the control block or the
         stack of another task that had run; None: into neither.
         """
-        near = (it for it in self._parts(position) if it.start < room.start and it.end > lowest)
+        near = (it for it in self._memory_of_tasks(position) if it.start < room.start and it.end > lowest)
         found = max((it for it in near if it.end <= room.start), default=None, key=lambda it: it.end)
         return None if found is None else found.name
 
-    def _parts(self, position: int) -> Iterator[PlacedObject]:
+    def _memory_of_tasks(self, position: int) -> Iterator[PlacedObject]:
         """Yield the stacks and control blocks of the tasks that had run before a position."""
         ran = {turn.task for turn in self._turns.turns if turn.begin <= position and turn.task is not None}
         for task in sorted(ran):

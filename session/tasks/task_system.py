@@ -49,9 +49,9 @@ AUTO, OFF = "auto", "off"
 Expressions = tuple[str, ...]
 """Alternatives: the first that the program understands is meant."""
 TASK_FIELDS = ("name", "id", "priority", "state", "stack", "stack_end", "stack_gap", "saved_sp", "size")
-"""What can be known of a task. *stack*: its lowest address; *stack_end*: behind its highest one; *stack_gap*: bytes between
-its stack and its control block, where that is behind the stack; *saved_sp*: of a task that waits; *size*: bytes of its
-control block.
+"""What can be known of a task. *stack*: its lowest address; *stack_end*: behind its highest one; *stack_gap*: bytes
+between its stack and its control block, where that is behind the stack; *saved_sp*: of a task that waits; *size*: bytes
+of its control block.
 """
 _MOST_BYTES = 1 << 20
 _LIST_FIELDS = ("count", "first", "end", "next", "task")

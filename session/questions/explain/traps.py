@@ -173,8 +173,9 @@ def _went_on(evidence: Evidence, first: int, stop: int, pc: int) -> bool:
 
 
 def fault(evidence: Evidence, places: ProgramPlaces, *, stays: bool, is_stuck: bool) -> ExplainedFinding | None:
-    """Return the exception whose handler had not returned. *stays*: the program stays where it is at the end, so it never
-    returns; *is_stuck*: in a loop that no branch leads out of, and that does nothing: one that stores may tell a host that all is done.
+    """Return the exception whose handler had not returned. *stays*: the program stays where it is at the end, so it
+    never returns; *is_stuck*: in a loop that no branch leads out of, and that does nothing: one that stores may tell a
+    host that all is done.
     """
     if not evidence.exceptions:
         return None

@@ -104,7 +104,8 @@ def test_a_stack_that_is_too_small_is_said_with_its_task(
     assert main(["explain", str(capture.file), "--json", "--quiet"]) == 0
     [finding] = [it for it in json.loads(capsys.readouterr().out)["findings"] if it["kind"] == "stack-overflow"]
     assert finding["text"].startswith("the stack of task greedy runs into ") and finding["facts"]["number"] < noted.when
-    below = max((it for it in capture.notes if it.what is What.CREATED and it.task < noted.task), key=lambda it: it.task)
+    made = (it for it in capture.notes if it.what is What.CREATED and it.task < noted.task)
+    below = max(made, key=lambda it: it.task)
     if system == "freertos":  # it allocates the control block of a task behind its stack
         assert f"runs into the control block of task {below.name}" in finding["text"]
     assert main(["stack", str(capture.file), "--quiet"]) == 0

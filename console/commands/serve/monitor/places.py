@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.console.options.locations import Locations, memory_place
-from rvtrace_gdb.decode.history.positions import history_number
+from rvtrace_gdb.decode.history.positions import history_number, history_position
 from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.rows.happened_text import annotation_line
 from rvtrace_gdb.rows.list_rows import Annotation, Place
@@ -17,6 +17,7 @@ from rvtrace_gdb.session.rpc import analysis, pages
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.tasks.labels import task_label
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.views import text_rows
 from rvtrace_gdb.views.addresses import address_text
@@ -79,8 +80,10 @@ class PastPlaces(NamedTuple):
             return "In the present."
         if self.debugger.timeline.is_forked(self.hart):
             return f"In a fork, made at instruction {number}."
-        length = len(self.debugger.timeline.selected(self.hart).history)
-        return f"In the past, at instruction {_place_text(number, length)}."
+        selected = self.debugger.timeline.selected(self.hart)
+        task = task_label(self.session, selected, history_position(number), self.progress)
+        where = "" if task is None else f", in task {task}"
+        return f"In the past, at instruction {_place_text(number, len(selected.history))}{where}."
 
     def goto(self, words: Sequence[str]) -> Iterator[str]:
         """Let the next resumption lead to a place, and yield what is there.
