@@ -12,7 +12,7 @@ from rvtrace_gdb.rows.task_rows import TaskRow, TasksAnswer, TaskSwitch
 SHOWN = 40
 """How many tasks, or switches, are shown unless more are asked for."""
 _WIDEST = 32
-_WHERE = {"memory": "", "context": "context", "stack pointer": "stack pointer", "call stack": "call stack"}
+_WHERE = {"memory": "", "context": "context", "stack pointer": "stack pointer"}
 
 
 def task_lines(answer: TasksAnswer, symbols: ExplainSymbols, *, switches: bool, most: int = SHOWN) -> Iterator[str]:

@@ -31,8 +31,8 @@ Of each task: how many turns it had, the instructions that ran in them (with
 those of the interrupts that hit there), their share, the time if the trace
 has times, the first and the last instruction, and what the task does where
 the trace ends. Which task runs is read from the system's own variables, as
-far as their values in the past are known (`trace values`); `call stack`:
-only that the same call stack went on. `set trace rtos` names the system.
+far as their values in the past are known (`trace values`); what else it is
+known from is in brackets. `set trace rtos` names the system.
 
 RANGE: what ran from number to number of `trace history` alone, of one hart:
 A, A,B or A,+N or A,-N. Enter shows more rows."""

@@ -114,20 +114,13 @@ def _task_rows(each: Sequence[_HartTurns]) -> Iterator[TaskRow]:
         for turn in it.turns.turns_between(it.part):
             if turn.task is not None:
                 task = it.turns.tasks[turn.task]
-                sums.setdefault(_across_harts(task, it, len(each)), _TaskSum(task)).add(turn, it.selected)
+                sums.setdefault(task, _TaskSum(task)).add(turn, it.selected)
     states = _EndStates(each)
     for one in sums.values():
         yield _task_row(one, states.state_of(one.task))
     ran = {(task.address, task.name) for task in sums}
     for task, state in states.others(ran):
         yield _task_row(_TaskSum(task, time=None), state)
-
-
-def _across_harts(task: RtosTask, hart: _HartTurns, count: int) -> RtosTask:
-    """Return what tells a task from those of other harts: call stacks are numbered on each of them."""
-    if task.stack is None or count == 1:
-        return task
-    return task._replace(name=f"task on stack {task.stack} of hart {hart.selected.hart}")
 
 
 def _task_row(one: _TaskSum, state: str) -> TaskRow:

@@ -1,6 +1,6 @@
 """Who runs in the parts of a history between two switches, as far as it is known, and what follows from that."""
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -11,14 +11,13 @@ NO_STACK = -1
 
 class TaskKey(NamedTuple):
     """What tells a task from others: two with the same are one. *life*: how many tasks had been made, if its name is
-    not known. *stack*: the call stack, if nothing else is known.
+    not known.
     """
 
     address: int | None
     name: str | None
     id: int | None
     life: int = 0
-    stack: int | None = None
 
 
 class RunningTask(NamedTuple):
@@ -62,34 +61,6 @@ def _with_context(one: RunningTask, of_numbers: dict[int, set[TaskKey]]) -> Runn
     tasks = of_numbers.get(one.context, set())
     task = next(iter(tasks)) if len(tasks) == 1 else TaskKey(None, None, one.context)
     return one._replace(task=task, source=TaskSource.CONTEXT)
-
-
-def by_stacks(parts: Sequence[RunningTask], *, named: bool) -> list[RunningTask]:
-    """Give parts whose task is not known that of other parts on the same call stack, if they agree. *named*: these may
-    be known; else call stacks are tasks of their own.
-    """
-    tasks: dict[int, set[TaskKey | None]] = defaultdict(set)
-    for one in parts if named else ():
-        if one.source is not TaskSource.UNKNOWN:
-            tasks[one.stack].add(one.task)
-    return [_with_stack(one, tasks.get(one.stack)) for one in parts]
-
-
-def _with_stack(one: RunningTask, tasks: set[TaskKey | None] | None) -> RunningTask:
-    """Return what is known of who runs, if others on its stack are some *tasks*, None: that is not known of any."""
-    if one.source is not TaskSource.UNKNOWN or one.stack == NO_STACK or (tasks is not None and len(tasks) != 1):
-        return one
-    task = TaskKey(None, None, None, stack=one.stack) if tasks is None else next(iter(tasks))
-    return one if task is None else one._replace(task=task, source=TaskSource.CALLS)
-
-
-def without_single_stacks(turns: Sequence[RunningTask]) -> list[RunningTask]:
-    """Take no call stack for a task that had one turn alone: it may be that of another one, which was lost sight of."""
-    times = Counter(one.task for one in turns if one.task is not None and one.task.stack is not None)
-    return [
-        one._replace(task=None, source=TaskSource.UNKNOWN) if one.task is not None and times[one.task] == 1 else one
-        for one in turns
-    ]
 
 
 def turns_of_parts(parts: Sequence[RunningTask]) -> list[RunningTask]:

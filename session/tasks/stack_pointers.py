@@ -36,10 +36,17 @@ class TaskStacks:
     def __bool__(self) -> bool:
         return bool(self._tasks)
 
-    def task_in(self, begin: int, end: int) -> ListedTask | None:
-        """Return the task that runs at positions *begin* to *end* - 1, between two switches; None: it is not known."""
-        sp = next(filter(None, map(self._sp, self._own_positions(begin, end))), None)
+    def task_in(self, begin: int, end: int, steady: int) -> ListedTask | None:
+        """Return the task that runs at positions *begin* to *end* - 1, between two switches; None: it is not known.
+        *steady*: from there on the tasks are those of the end.
+        """
+        positions = self._own_positions(begin, end)
+        sp = next(filter(None, (self._sp(at) for at in positions if at is None or at >= steady)), None)
         return None if sp is None else self._task_of(sp)
+
+    def last_sp(self, end: int) -> int | None:
+        """Return sp where the task itself ran last before *end*, None: that is not known."""
+        return self._sp(self._last_position(end))
 
     def _sp(self, position: int | None) -> int | None:
         return None if position is None else self._reader.moment(position).named_register("sp")

@@ -1,6 +1,6 @@
 """Finds the turns of a hart: where they begin, and which task each of them belongs to."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -15,9 +15,7 @@ from rvtrace_gdb.session.tasks.running_tasks import (
     RunningTask,
     TaskKey,
     by_contexts,
-    by_stacks,
     turns_of_parts,
-    without_single_stacks,
 )
 from rvtrace_gdb.session.tasks.stack_pointers import MOST, TaskStacks
 from rvtrace_gdb.session.tasks.switches import ends_in, entries_by_jump, executions_of, gap_borders
@@ -26,12 +24,17 @@ from rvtrace_gdb.session.tasks.turns import AtEnd, RtosTask, TaskSource, TaskTur
 from rvtrace_gdb.support.errors import Progress
 
 _STEP = 1 << 6
+_PROBES = 8
+_IN_VAIN = 16
+"""Turns one before the other in which sp is not known: it is not asked for in those before them."""
+_NEAR_END = 100_000
+"""Positions before the end of the trace of which more is known: what was read of the target counts there."""
 
 
 class TurnFinder:
     """Finds the turns in the history of a hart. *calls*, *frames*: of the history. *reader*: reads the variables of the
-    system; *has_values*: anything is known there. *is_alone*: no other hart runs the tasks; if one does, a call stack
-    that was left here may go on there, and says nothing, and tasks may be made and end there.
+    system; *has_values*: anything is known there. *is_alone*: no other hart runs the tasks; if one does, tasks may
+    be made and end there.
     """
 
     def __init__(
@@ -41,9 +44,9 @@ class TurnFinder:
         self._reader, self._system, self._image = reader, reader.system, image
         self._calls, self._frames, self._has_values, self._progress = calls, frames, has_values, progress
         self._history: History = calls.history
-        self._is_alone = is_alone
         self._creations: Sequence[int] = ()
         self._starts: Sequence[int] = ()
+        self._asked_from = 0
         self._has_creations = is_alone and bool(functions_named(image, self._system.creations))
         self._names: dict[tuple[int, int], TaskKey] = {}
         self._rooms: dict[TaskKey, range] = {}
@@ -55,6 +58,7 @@ class TurnFinder:
         starts = functions_named(self._image, self._system.starts)
         self._starts = entries_by_jump(self._calls, self._image, starts, self._progress)
         begins = self._turn_begins()
+        self._asked_from = self._begin_of_values(begins)
         parts = [self._running_task(begin, end, number, len(begins)) for number, (begin, end) in
                  enumerate(pairwise([*begins, len(self._history)]))]  # fmt: skip
         last = self._reader.moment(len(self._history))
@@ -62,9 +66,7 @@ class TurnFinder:
         parts = self._by_stack_pointers(self._without_task_before_start(parts), at_end)
         others = [TaskKey(it.address, it.name, it.id) for it in at_end.tasks]
         parts = by_contexts(parts, others, is_number_at_end=self._is_context_number_at_end())
-        if self._is_alone:
-            parts = by_stacks(parts, named=self._sees_all_stacks())
-        return self._numbered(without_single_stacks(turns_of_parts(parts)), at_end)
+        return self._numbered(turns_of_parts(parts), at_end)
 
     def _ends(self, functions: Sequence[str]) -> list[int]:
         """Return where functions with some names have ended."""
@@ -78,12 +80,27 @@ class TurnFinder:
 
     # -- who runs
 
+    def _begin_of_values(self, begins: Sequence[int]) -> int:
+        """Return from where on it is asked which task is the current one. Where that is not known each turn costs a
+        long search, so turns all over the history are asked first: if none of them knows it, the others are not asked.
+        """
+        near_end = len(self._history) - _NEAR_END
+        early = begins[: bisect_left(begins, near_end)]
+        if not self._has_values or len(early) < 4 * _PROBES:
+            return 0
+        for number, begin in enumerate(early[:: len(early) // _PROBES]):
+            self._progress("finding tasks (values)", number, _PROBES)
+            moment = self._reader.moment(begin)
+            if self._reader.is_inactive(moment) or self._reader.current(moment) is not None:
+                return 0
+        return near_end
+
     def _running_task(self, begin: int, end: int, number: int, count: int) -> RunningTask:
         if not number % _STEP:
             self._progress("finding tasks (switches)", number, count)
         stack = next((frame.stack for frame in self._frames.frames(end - 1)), NO_STACK)
         context = self._context(begin, end)
-        if not self._has_values:
+        if not self._has_values or begin < self._asked_from:
             return RunningTask(begin, None, TaskSource.UNKNOWN, stack, context)
         moment = self._reader.moment(begin)
         if self._reader.is_inactive(moment):
@@ -154,20 +171,37 @@ class TurnFinder:
             return list(parts)
         found, length = list(parts), len(self._history)
         pointers = TaskStacks(self._reader, self._history, self._frames, self._image, at_end)
+        found[-1] = self._with_current_at_end(found[-1], pointers)
         if not pointers or not self._has_creations:
             return found
-        steady, end = max(self._last_change(), length - MOST), length
+        steady, ends, in_vain = self._last_change(), [*(one.begin for one in found[1:]), length], 0
         for number in range(len(found) - 1, -1, -1):
-            one = found[number]
-            if one.begin < steady:
-                break
-            self._progress("finding tasks (stacks)", length - one.begin, length - steady)
-            task = pointers.task_in(one.begin, end) if one.source is TaskSource.UNKNOWN else None
+            one, end = found[number], ends[number]
+            is_far = end <= length - MOST or in_vain >= _IN_VAIN
+            if one.source is not TaskSource.UNKNOWN or (number and is_far) or steady > end:
+                continue
+            self._progress("finding tasks (stacks)", length - end, length - steady)
+            task = pointers.task_in(one.begin, end, steady)
+            in_vain = in_vain + 1 if task is None else 0
             if task is not None:
                 key = TaskKey(task.address, task.name, task.id)
                 found[number] = one._replace(task=key, source=TaskSource.STACK)
-            end = one.begin
         return found
+
+    def _with_current_at_end(self, one: RunningTask, pointers: TaskStacks) -> RunningTask:
+        """Give the last part, if its task is not known, the current one of the end, if sp is in the stack of that: a
+        system may write which task is the current one before it switches to it.
+        """
+        moment = self._reader.moment(len(self._history))
+        address = self._reader.current(moment) if one.source is TaskSource.UNKNOWN else None
+        room = self._reader.stack_room(address, moment) if address else None
+        if not address or room is None:
+            return one
+        sp = pointers.last_sp(len(self._history))
+        if sp is None or not room.start < sp <= room.stop:
+            return one
+        key = self._new_key(address, moment, len(self._creations))
+        return one._replace(task=key, source=TaskSource.STACK)
 
     def _last_change(self) -> int:
         """Return from where on the tasks are those that there are in the end."""
@@ -176,12 +210,6 @@ class TurnFinder:
         entered = executions_of(self._calls, functions_named(self._image, names), self._progress)
         return max([*changes, *entered], default=-1) + 1
 
-    def _sees_all_stacks(self) -> bool:
-        """Return whether the call stack of each task is seen from its beginning: the first task was started in the
-        history, and nothing is missing. Else one of a task that runs the same code may be taken for that of another.
-        """
-        return not self._history.gaps and bool(self._starts)
-
     # -- the result
 
     def _numbered(self, parts: Sequence[RunningTask], at_end: AtEnd) -> TaskTurns:
@@ -189,11 +217,11 @@ class TurnFinder:
         turns: list[TaskTurn] = []
         for one, end in zip(parts, [*(it.begin for it in parts[1:]), len(self._history)], strict=True):
             task = None if one.task is None else tasks.setdefault(one.task, len(tasks))
-            turns.append(TaskTurn(one.begin, end, task, one.source, one.stack))
+            turns.append(TaskTurn(one.begin, end, task, one.source))
         listed = [self._listed(key) for key in tasks]
         return TaskTurns(self._system.name, listed, turns, at_end, self._reader.missing_texts)
 
     def _listed(self, key: TaskKey) -> RtosTask:
         room, block = self._rooms.get(key), self._blocks.get(key)
-        return RtosTask(key.address, key.name or "", key.id, self._reader.is_idle(key.name), key.stack, room, block)
+        return RtosTask(key.address, key.name or "", key.id, self._reader.is_idle(key.name), room, block)
 

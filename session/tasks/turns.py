@@ -1,9 +1,8 @@
 """Which task ran where on a hart: turns, which are parts of its history, one after the other, each of one task.
 
 Who runs in a turn is told by what is known of memory at its begin (the system's own variable for the current task), by
-the context that the trace has, and by the call stacks: turns on one call stack are turns of one task, so a task that is
-known in one of them is known in all. Where that contradicts itself the task is not known. A call stack that came back
-is a task of its own if nothing else is known of it.
+the stack that sp is in, and by the context that the trace has. Call stacks say nothing: which one goes on behind a
+switch may be a guess where several tasks run the same code, so that turns on one stack may be those of several tasks.
 """
 
 from bisect import bisect_right
@@ -24,7 +23,6 @@ class TaskSource(Enum):
     MEMORY = "memory"
     CONTEXT = "context"
     STACK = "stack pointer"
-    CALLS = "call stack"
     NONE = "no task"  # before the system runs its first task
     UNKNOWN = "not known"
 
@@ -36,7 +34,6 @@ class RtosTask(NamedTuple):
     name     "" if it is not known
     id       the number that the system gives it: of FreeRTOS' trace facility, a process's or thread's; None: none
     idle     it runs when there is nothing to do
-    stack    the number of its call stack, if nothing else is known of it
     room     where its stack is in memory, None: that is not known
     block    where its control block is in memory, None: that is not known
     """
@@ -45,7 +42,6 @@ class RtosTask(NamedTuple):
     name: str = ""
     id: int | None = None
     idle: bool = False
-    stack: int | None = None
     room: range | None = None
     block: range | None = None
 
@@ -54,21 +50,18 @@ class RtosTask(NamedTuple):
         """The name, or what else is known of it."""
         if self.name:
             return self.name
-        if self.address is not None:
-            return f"0x{self.address:x}"
-        return f"task on stack {self.stack}" if self.stack is not None else f"context {self.id}"
+        return f"context {self.id}" if self.address is None else f"0x{self.address:x}"
 
 
 class TaskTurn(NamedTuple):
     """Positions *begin* to *end* - 1 of a history, in which a task runs: its index in the tasks, None: none does, or it
-    is not known which (`source`). *stack*: the number of the call stack at its end.
+    is not known which (`source`).
     """
 
     begin: int
     end: int
     task: int | None
     source: TaskSource
-    stack: int
 
 
 class AtEnd(NamedTuple):
