@@ -10,8 +10,8 @@ import pytest
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.questions.moment import PastMoment
+from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks import turn_finder
 from rvtrace_gdb.session.tasks.answer import tasks_answer
 from rvtrace_gdb.session.tasks.reader import TaskReader
