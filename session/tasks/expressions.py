@@ -20,12 +20,15 @@ class NotInProgram(BadExpression):
 
 
 class TaskExpressions:
-    """Evaluates expressions in a program, as they would be in the first function of *scope* that it has."""
+    """Evaluates expressions in a program, as they would be in the first function of *scope* that it has. *word*: the
+    bytes of an address.
+    """
 
     def __init__(self, image: Image, scope: Sequence[str]) -> None:
         self._evaluator = Evaluator(image)
         places = (address for name in scope for address, _ in image.symbols_named(name))
         self.pc = next(places, 0)
+        self.word = image.xlen // 8
         self._mask = (1 << image.xlen) - 1
         self._chosen: dict[Expressions, str] = {}
         self._refused: dict[Expressions, NotInProgram] = {}

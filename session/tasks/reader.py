@@ -44,12 +44,12 @@ class TaskReader:
         self.system, self._hart = system, hart
         self._past = UnknownPast() if past is None else past
         self._expressions = TaskExpressions(image, system.scope)
-        self._missing: dict[str, str] = {}
+        self._problems: dict[str, str] = {}
 
     @property
-    def missing_texts(self) -> list[str]:
-        """What the program's debug information lacks."""
-        return list(self._missing.values())
+    def problems(self) -> list[str]:
+        """Texts: what is not known, as the program's debug information lacks it, or a list is damaged."""
+        return list(self._problems.values())
 
     def moment(self, position: int) -> PastMoment:
         """Return what is known at a position of the history."""
@@ -89,7 +89,9 @@ class TaskReader:
 
     def listed(self, moment: PastMoment) -> tuple[Sequence[ListedTask], bool]:
         """Return the tasks that are in the lists of the system, and whether these are all."""
-        states, complete = listed_tasks(self.system, self._expressions, moment, self._hart)
+        states, complete, damage = listed_tasks(self.system, self._expressions, moment, self._hart)
+        for state, problem in damage.items():
+            self._problems[state] = f"all tasks at the end: the list of {state} tasks is damaged ({problem})"
         return [self._listed_task(address, state, moment) for address, state in states.items()], complete
 
     def _listed_task(self, address: int, state: str, moment: PastMoment) -> ListedTask:
@@ -121,4 +123,4 @@ class TaskReader:
             return None
 
     def _note_missing(self, what: str, error: NotInProgram) -> None:
-        self._missing[what] = f"{what}, which the debug information of the program does not say ({error})"
+        self._problems[what] = f"{what}, which the debug information of the program does not say ({error})"

@@ -136,18 +136,30 @@ class TaskTurns:
         return {label: parts for label, parts in found.items() if parts}
 
     def tasks_named(self, text: str) -> list[int]:
-        """Return the indices of the tasks that a text means: a name, which may have `*` and `?`; the number that the
-        system gave a task; the address of its control block (0x...). Raises BadQuery: there is none.
+        """Return the indices of the tasks that a text means: a name, which may have `*` and `?`; a label that tells a
+        task from others (`labels`); the number that the system gave a task; the address of its control block (0x...).
+        Raises BadQuery: there is none, or it did not run.
         """
         wanted = text.strip()
         by_name = [index for index, task in enumerate(self.tasks) if task.name == wanted]
-        found = by_name or [index for index, task in enumerate(self.tasks) if _means(wanted, task)]
+        by_label = [index for index, label in enumerate(self.labels) if label == wanted]
+        found = by_name or by_label or [index for index, task in enumerate(self.tasks) if _means(wanted, task)]
         if not found:
-            raise BadQuery(f"{wanted or 'this'} is none of the tasks: {self._listed() or 'no task is known'}")
+            raise BadQuery(f"{self._not_found(wanted)}: {', '.join(self._numbered_labels()) or 'no task is known'}")
         return found
 
-    def _listed(self) -> str:
-        return ", ".join(dict.fromkeys(task.label for task in self.tasks))
+    def _not_found(self, wanted: str) -> str:
+        ended = (RtosTask(it.address, it.name or "", it.id) for it in self.at_end.tasks)
+        idle = [task for task in ended if _means(wanted, task) or wanted == f"{task.label} {_told_apart(task)}"]
+        return f"{idle[0].label} did not run; these did" if idle else f"{wanted or 'this'} is none of the tasks"
+
+    def _numbered_labels(self) -> list[str]:
+        """Return the labels, with the number that the system gave each task."""
+        pairs = zip(self.tasks, self.labels, strict=True)
+        return [
+            label if task.id is None or label == task.label == f"context {task.id}" else f"{task.label} #{task.id}"
+            for task, label in pairs
+        ]
 
 
 _WITHOUT_TASK = {True: "[no task]", False: "[task not known]"}

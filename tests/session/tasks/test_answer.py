@@ -5,11 +5,13 @@ import json
 import pytest
 
 from rvtrace_gdb.console.main import main
-from rvtrace_gdb.rows.task_rows import tasks_answer_of
+from rvtrace_gdb.rows.task_rows import TasksAnswer, tasks_answer_of
 from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.answer import tasks_answer
 from tests.gdbext.gdb_process import SOURCE, run_gdb
+from tests.helpers.cross_compiler import symbol_address
 from tests.helpers.task_systems import What
 from tests.session.tasks.runs import SYSTEMS, TaskRun, kept_run
 
@@ -48,6 +50,38 @@ def test_tasks_turns_and_states_are_those_of_the_kernels_notes(run: tuple[str, T
     assert [row.state for row in found.tasks].count("running") == 1
     assert len(found.switches) == len(noted) or abs(len(found.switches) - len(noted)) <= 2
     assert tasks_answer_of(json.loads(json.dumps(found))) == found
+
+
+def test_a_damaged_list_is_said_and_no_task_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first pointer of a list is overwritten where the trace ends."""
+    run = kept_run("freertos")
+    first = symbol_address(run.elf, "xSuspendedTaskList") + 24  # uxNumberOfItems, pxIndex, xListEnd.xItemValue
+    memory = ReconstructedPast.memory
+
+    def overwritten(past: ReconstructedPast, position: int, address: int, size: int) -> list[int | None]:
+        found = memory(past, position, address, size)
+        for at, byte in enumerate((0x80007C01).to_bytes(8, "little"), first):
+            if address <= at < address + size:
+                found[at - address] = byte
+        return found
+
+    whole = answer_of(run)
+    monkeypatch.setattr(ReconstructedPast, "memory", overwritten)
+    damaged = answer_of(run)
+    gone, still_gone = ([row for row in it.tasks if row.state == "gone"] for it in (whole, damaged))
+    assert len(gone) > len(still_gone) and whole.problems == []
+    places = [row.address for row in damaged.tasks]
+    assert all(places.count(row.address) > 1 for row in still_gone), "another task is where it was"
+    (problem,) = damaged.problems
+    assert "the list of suspended tasks is damaged (it has an item at 0x80007c01, which is not aligned)" in problem
+
+
+def answer_of(run: TaskRun) -> TasksAnswer:
+    session = Session()
+    session.open(run.capture, None)
+    found = tasks_answer(session, Context())
+    session.close()
+    return found
 
 
 def test_a_part_has_its_own_turns(run: tuple[str, TaskRun]) -> None:

@@ -13,6 +13,9 @@ from rvtrace_gdb.session.queries.search import BadQuery
 from rvtrace_gdb.session.rpc import pages
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.tasks.reader import ListedTask
+from rvtrace_gdb.session.tasks.tasks import tasks_of
+from rvtrace_gdb.session.tasks.turns import AtEnd, TaskTurns
 from rvtrace_gdb.support.errors import silent
 from tests.helpers.cross_compiler import symbol_address
 from tests.helpers.task_systems import freertos
@@ -133,5 +136,20 @@ def taker_number(of: dict[int, Any]) -> int:
 
 
 def test_a_task_that_there_is_not(session: Session) -> None:
-    with pytest.raises(BadQuery, match="nobody is none of the tasks: boss, taker, "):
+    with pytest.raises(BadQuery, match=r"nobody is none of the tasks: boss #\d+, taker #\d+, "):
         page(session, "functions", args="", size=5, task="nobody")
+
+
+def test_a_task_that_did_not_run(session: Session) -> None:
+    with pytest.raises(BadQuery, match=r"keeper did not run; these did: boss #\d+, taker "):
+        turns = tasks_of(session, session.selected(Context()))
+        end = AtEnd([ListedTask(0x8000, "keeper", 99, "ready", None, None)], complete=False)
+        TaskTurns(turns.system, turns.tasks, turns.turns, end).tasks_named("keeper")
+
+
+def test_labels_that_tell_tasks_of_one_name_apart_name_them(session: Session, capture: TaskCapture) -> None:
+    turns = tasks_of(session, session.selected(Context()))
+    numbers = {note.number for note in turns_noted(capture.notes) if note.name == "worker"}
+    assert len(numbers) == 2
+    for number in numbers:
+        assert turns.tasks_named(f"worker #{number}") == turns.tasks_named(str(number)) != []
