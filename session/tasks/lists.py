@@ -84,14 +84,14 @@ class _TaskListReader:
         while item not in (end, 0):
             if item in seen or len(seen) >= _TASKS_AT_MOST:
                 raise _ListDamaged(f"it comes back to 0x{item:x} before its end")
-            self._check("an item", item)
+            self._check_address("an item", item)
             seen.add(item)
             task = self._list_value("task", {"item": item}) if self._list.get("task") else item
-            self._check("a task", task)
+            self._check_address("a task", task)
             add(task)
             item = self._list_value("next", {"item": item})
 
-    def _check(self, what: str, address: int) -> None:
+    def _check_address(self, what: str, address: int) -> None:
         """Raises _ListDamaged: no structure with pointers can be there."""
         if not address or address % self._word:
             raise _ListDamaged(f"it has {what} at 0x{address:x}, {'which is not aligned' if address else 'nowhere'}")
