@@ -47,7 +47,7 @@ class TaskReader:
         self._problems: dict[str, str] = {}
 
     @property
-    def problems(self) -> list[str]:
+    def unknown_texts(self) -> list[str]:
         """Texts: what is not known, as the program's debug information lacks it, or a list is damaged."""
         return list(self._problems.values())
 

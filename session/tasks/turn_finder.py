@@ -219,7 +219,7 @@ class TurnFinder:
             task = None if one.task is None else tasks.setdefault(one.task, len(tasks))
             turns.append(TaskTurn(one.begin, end, task, one.source))
         listed = [self._listed(key) for key in tasks]
-        return TaskTurns(self._system.name, listed, turns, at_end, self._reader.problems)
+        return TaskTurns(self._system.name, listed, turns, at_end, self._reader.unknown_texts)
 
     def _listed(self, key: TaskKey) -> RtosTask:
         room, block = self._rooms.get(key), self._blocks.get(key)
