@@ -148,10 +148,10 @@ class TaskTurns:
             raise BadQuery(f"{self._not_found(wanted)}: {', '.join(self._numbered_labels()) or 'no task is known'}")
         return found
 
-    def _not_found(self, wanted: str) -> str:
-        ended = (RtosTask(it.address, it.name or "", it.id) for it in self.at_end.tasks)
-        idle = [task for task in ended if _means(wanted, task) or wanted == f"{task.label} {_told_apart(task)}"]
-        return f"{idle[0].label} did not run; these did" if idle else f"{wanted or 'this'} is none of the tasks"
+    def _not_found(self, text: str) -> str:
+        listed = (RtosTask(it.address, it.name or "", it.id) for it in self.at_end.tasks)
+        idle = [task for task in listed if _means(text, task) or text == f"{task.label} {_told_apart(task)}"]
+        return f"{idle[0].label} did not run; these did" if idle else f"{text or 'this'} is none of the tasks"
 
     def _numbered_labels(self) -> list[str]:
         """Return the labels, with the number that the system gave each task."""
