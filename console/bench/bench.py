@@ -238,7 +238,8 @@ class BenchTarget(Gdb):
             stop = self._awaited(before, seconds)
             if stop is None:
                 stop = self.engine.halt()
-                raise NotReached(f"{failed} within {seconds:g} s: the program is in {stop.place}", stop)
+                longer = f"; {_LONGER}" if within is None else ""
+                raise NotReached(f"{failed} within {seconds:g} s: the program is in {stop.place}{longer}", stop)
         if stop.reason == LOST:
             raise RvtraceError("the connection to the target was lost while the program ran")
         return stop
@@ -251,6 +252,9 @@ class BenchTarget(Gdb):
             with contextlib.suppress(RvtraceError):
                 self.engine.halt()
             raise
+
+
+_LONGER = "to wait longer: `timeout 2min` in the script, or --timeout 2min; in Python within=120"
 
 
 def _breakpoint_addresses(breakpoint_fields: dict[str, Any]) -> Sequence[int]:

@@ -25,6 +25,7 @@ from typing import Self
 
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.inputs import is_pipe, pipe_refused
+from rvtrace_gdb.transport.qemu import launch
 
 PYTHON = sys.executable
 """The interpreter that runs `rvtrace sim` and `rvtrace qemu`."""
@@ -281,8 +282,11 @@ class QemuRig(Processes):
     """QEMU with the program at reset, waiting for gdb at gdb_port: `with QemuRig(elf, folder, "-smp 2") as rig:`.
 
     *options*: those of QEMU in one text, as for a shell; they may begin with its program. `machine` adds defaults.
-    *printed*: called with what the program prints, on another thread. Raises RigError, RvtraceError.
+    *printed*: called with a line that says where the trace comes from, then with what the program prints, on another
+    thread. *source*: that line. Raises RigError, RvtraceError.
     """
+
+    source = ""
 
     def __init__(
         self, elf: str | os.PathLike[str], folder: str | os.PathLike[str], options: str = "",
@@ -295,7 +299,7 @@ class QemuRig(Processes):
     def start(self) -> None:
         """Start QEMU with its recorder, and wait until it listens. Raises RigError."""
         log = self.folder / "qemu.log"
-        command = [PYTHON, "-m", "rvtrace_gdb", "qemu", "--quiet", "--write-target", str(self.target_file)]
+        command = [PYTHON, "-m", "rvtrace_gdb", "qemu", "--write-target", str(self.target_file)]
         command += ["--", *self._words, "-S", "-gdb", f"tcp:127.0.0.1:{self.gdb_port}"]
         theirs = None if self._printed is None else self._pipe(self._printed)
         try:
@@ -307,6 +311,10 @@ class QemuRig(Processes):
             wait_until(qemu, "QEMU", log, lambda: self.target_file.exists() and listens(self.gdb_port))
         except RigError as error:
             raise RigError("QEMU did not start", _complaint(error.log)) from None
+        slow = [line for line in log.read_text(errors="replace").splitlines() if line.endswith(launch.FROM_LOG)]
+        self.source = slow[0] if slow else "rvtrace qemu: what runs is recorded by a plugin in QEMU"
+        if self._printed is not None:
+            self._printed(f"{self.source}\n")
 
 
 def _complaint(log: str) -> str:

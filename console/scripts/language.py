@@ -182,8 +182,8 @@ def _opens(line: str, index: int) -> bool:
     return line[index] == '"' or index == 0 or not line[index - 1].isalnum()
 
 
-_TIME = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|min)")
-_SECONDS = {"ms": 0.001, "s": 1.0, "min": 60.0}
+_TIME = re.compile(r"(?P<number>\d+(?:\.\d+)?)(?P<unit>ms|s|min|)")
+_SECONDS = {"ms": 0.001, "s": 1.0, "": 1.0, "min": 60.0}
 _WITHIN = re.compile(r"(?P<before>.*?)(?:^|\s+)within\s+(?P<time>\S+)")
 _COMPARED = re.compile(r"(?P<what>.*?)(?:^|\s+)(?P<sign><=|>=|==|!=|<|>)\s+(?P<value>.+)")
 _VARIABLE = re.compile(r"\$(?:\$|(?P<name>[A-Za-z_]\w*))")
@@ -208,7 +208,7 @@ class Within(NamedTuple):
 
 
 def seconds(text: str) -> float:
-    """Parse a time, 500ms, 2s, 1.5s or 3min, and return seconds. Raises Expected."""
+    """Parse a time, 500ms, 2s, 1.5s or 3min, and return seconds; a bare number is seconds. Raises Expected."""
     found = _TIME.fullmatch(text)
     if found is None:
         raise Expected(f"expected a time as 500ms, 2s or 3min, got: {text or 'nothing'}")

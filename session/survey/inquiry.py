@@ -233,10 +233,11 @@ def _memory_address(text: str) -> int | None:
 
 def _probed(board: _Board, ask: Ask) -> list[SurveyedComponent]:
     text = "Addresses to look for trace components at, as in 0x20000000-0x20004000"
-    if board.tree:
-        text += f"; or {TREE}: those in the device tree; or {NONE}"
+    text += f"; or {TREE}: those in the device tree; or {NONE}" if board.tree else f" (or {NONE})"
 
     def parse(answer: str) -> list[SurveyedComponent]:
+        if answer == NONE and board.tree is None:
+            raise BoardError(_NOWHERE)
         _probe(board, ask, _allowed(board, answer))
         components = _of_tree(board, ask) if board.tree else parts.probed(board.seen.values())
         wiring.check_complete(components)
@@ -246,6 +247,10 @@ def _probed(board: _Board, ask: Ask) -> list[SurveyedComponent]:
     return ask.ask(Question(text, "--probe ADDRESS-ADDRESS", parse, default, "default", "", _RISK)).value
 
 
+_NOWHERE = (
+    "no trace component is looked for, so there is nothing to describe: nothing is written. A device tree names them,"
+    " too (--device-tree), and `trace ctr` needs no target description"
+)
 _RISK = (
     "Reading an address where nothing is can hang a chip. Only what you name is read, two words of each 4 KiB: take the"
     " addresses from the chip's manual."

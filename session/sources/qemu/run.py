@@ -392,7 +392,7 @@ def _plugin(source: str, qemu: launch.Qemu, environ: Mapping[str, str], say: Say
     except launch.NoPlugin as error:
         if source == "plugin":
             raise
-        say(f"{error}: what runs is taken from QEMU's log, which is far slower")
+        say(f"{error}: {launch.FROM_LOG}")
         return None
 
 

@@ -126,10 +126,20 @@ def test_questions_on_a_terminal(
     assert prompts == [
         *["OpenOCD's Tcl server (HOST:PORT), or its configuration file [127.0.0.1:6666]: "] * 2,
         "Device tree of the board, .dtb or .dts, or its address in the chip's memory (or none) [none]: ",
-        *["Addresses to look for trace components at, as in 0x20000000-0x20004000: "] * 3,
+        *["Addresses to look for trace components at, as in 0x20000000-0x20004000 (or none): "] * 3,
     ]
     assert "can hang a chip" in capsys.readouterr().out
     assert load(here / "rvtrace.toml").encoders
+
+
+def test_no_address_to_look_at(
+    openocd: FakeOpenOcd, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It ends with what that means, not with the question again; nothing is read from the chip."""
+    typing(monkeypatch, f"127.0.0.1:{openocd.port}", "", "none")
+    assert main(["init"]) == 1
+    assert "no trace component is looked for, so there is nothing to describe" in capsys.readouterr().err
+    assert list(here.iterdir()) == []
 
 
 @pytest.mark.parametrize(("key", "status", "said"), [

@@ -131,7 +131,8 @@ def test_running_for_some_time(board: Board, tmp_path: Path) -> None:
     ran = done.report["steps"][5]
     assert ran["result"] == "0.3 s, now in done (start.S:25)" and 0.3 <= ran["seconds"] < 60
     assert done.status == 1
-    assert "x.rvts:8: run: no breakpoint was reached within 0.2 s: the program is in " in done.err
+    assert "x.rvts:8: run: no breakpoint was reached within 0.2 s: the program is in done " in done.err
+    assert "; to wait longer: `timeout 2min` in the script, or --timeout 2min" in done.err
 
 
 def test_steps_that_gdb_refuses(board: Board, tmp_path: Path) -> None:
@@ -253,7 +254,7 @@ def test_a_script_that_does_not_connect(script: str, steps: int, tmp_path: Path)
         (["--gdb", "/nonsense/gdb"], "/nonsense/gdb: there is no such program; --gdb names the gdb to use"),
         (["--gdb", "true"], "gdb has ended"),
         (["--sim"], "--sim: needs --elf, and takes no --connect"),
-        (["--timeout", "3"], "--timeout: expected a time as 500ms, 2s or 3min, got: 3"),
+        (["--timeout", "3h"], "--timeout: expected a time as 500ms, 2s or 3min, got: 3h"),
         (["--set", "3=4"], "--set 3=4: expected NAME=EXPRESSION"),
         (["--set", "x=nonsense"], 'No symbol table is loaded.  Use the "file" command.'),
         (["--report", "/nonsense/r.json"], "/nonsense/r.json: cannot be written: No such file or directory"),

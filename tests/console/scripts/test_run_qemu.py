@@ -1,5 +1,6 @@
 """`rvtrace run` and `rvtrace console` on QEMU, started for them or there already: a stub that is not OpenOCD's."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,9 @@ def test_running_to_places_and_what_the_program_prints(tmp_path: Path) -> None:
     assert done.status == 1
     shown = done.out.splitlines()
     assert "from the program" in shown and ">" in shown, done.out
+    assert re.fullmatch(r"rvtrace qemu: .*: what runs is taken from QEMU's log, which is far slower", shown[0]) or (
+        shown[0] == "rvtrace qemu: what runs is recorded by a plugin in QEMU"
+    )
 
 
 @thorough("test_the_demo_runs_as_on_the_simulated_target")
@@ -80,6 +84,7 @@ def test_a_bench(tmp_path: Path) -> None:
         rvtrace_gdb.QemuRig(elf, tmp_path / "rig", f"{qemu10.QEMU10} -smp 2") as rig,
         rvtrace_gdb.Bench(elf, target=rig.target_file) as bench,
     ):
+        assert rig.source == "rvtrace qemu: what runs is recorded by a plugin in QEMU"
         bench.connect(f":{rig.gdb_port}")
         assert bench.where().place == "0x1000"
         bench.start("-hart 0")
