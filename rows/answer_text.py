@@ -8,12 +8,15 @@ from typing import NamedTuple
 from rvtrace_gdb.rows.answers import CheckRow, CoveredFunction, DifferingRow, ValueWriter
 from rvtrace_gdb.rows.list_text import RowFields, TextPaint, plain
 
-AGREES, DIFFERS, CANNOT_TELL = "agrees", "differs", "cannot-tell"
+AGREES, DIFFERS, CANNOT_TELL, COMPARED = "agrees", "differs", "cannot-tell", "compared"
 """The conclusions of a check."""
 
 
 def check_line(row: CheckRow) -> str:
     """Return how many intervals of a checked trace agree."""
+    if row.conclusion == COMPARED:
+        gaps = f"{row.lost} gap{'s' * (row.lost != 1)}"
+        return f"each transfer was compared with the program when it was decoded: {gaps}"
     if not row.intervals:
         return "no interval between synchronizations is in the trace"
     counts = [f"{row.agree} {_verb(row.agree, 'agree')}"]
@@ -25,6 +28,8 @@ def check_line(row: CheckRow) -> str:
 
 def check_conclusion(row: CheckRow) -> str:
     """Return what the counts of a check mean."""
+    if row.conclusion == COMPARED:
+        return "What is missing, or differs from the program, is in `gaps`." if row.lost else "No damage is seen."
     if row.conclusion == AGREES:
         return "No damage is seen: encoded again, the listing gives the bytes of the trace."
     if row.conclusion == DIFFERS:

@@ -167,7 +167,8 @@ class DifferingRow(NamedTuple):
 class CheckRow(NamedTuple):
     """What a check found out about the trace of a hart, by intervals from one synchronization to the next.
 
-    conclusion  "agrees", "differs", or "cannot-tell" if so many differ that the encoder must be built in another way
+    conclusion  "agrees", "differs", or "cannot-tell" if so many differ that the encoder must be built in another way,
+                or "compared" if a trace has each transfer: it has no intervals, and *lost* is the number of gaps
     intervals   how many there are; how many of them *agree*, *differ*, have a loss that the decoder has found (*lost*),
                 or cannot be compared (*unchecked*)
     differing   those that are damaged, as far as they are listed

@@ -18,6 +18,7 @@ from rvtrace_gdb.session import program
 from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,
+    CapturedBranches,
     CapturedEncoder,
     CapturedRecords,
     CapturedSink,
@@ -348,6 +349,10 @@ class DecodedCapture:
 
         histories, checked = dict(decoded.harts.histories), []
         for number, sink in enumerate(decoded.sinks):
+            if isinstance(sink, CapturedBranches):
+                here = (hart for hart in histories if decoded.harts.sinks.get(hart, 0) == number)
+                checked += [check.compared_row(hart, histories[hart]) for hart in here]
+                continue
             found = formats_sinks.check(sink, self.capture.encoders, decoded.program, progress)
             for hart, verdict in found.items():
                 if decoded.harts.sinks.get(hart, 0) == number:

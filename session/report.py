@@ -10,7 +10,7 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import InstMode, SyncMode, TeFormat
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.rows.answer_text import AGREES, CANNOT_TELL, DIFFERS, check_line
+from rvtrace_gdb.rows.answer_text import AGREES, CANNOT_TELL, COMPARED, DIFFERS, check_line
 from rvtrace_gdb.rows.answers import OFF_HART, CheckRow
 from rvtrace_gdb.session.capture.model import (
     Capture,
@@ -152,7 +152,7 @@ def checks(checked: Sequence[CheckRow]) -> list[str]:
     ]
 
 
-_CONCLUSIONS = {AGREES: "", DIFFERS: ": damaged", CANNOT_TELL: ": cannot tell for this encoder"}
+_CONCLUSIONS = {AGREES: "", COMPARED: "", DIFFERS: ": damaged", CANNOT_TELL: ": cannot tell for this encoder"}
 
 
 def positions(harts: HartHistories, numbers: Mapping[int, int]) -> list[str]:

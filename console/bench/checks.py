@@ -16,7 +16,8 @@ class Damaged(NamedTuple):
 class Checked(NamedTuple):
     """What a check found out about the trace of a hart, by intervals between synchronizations.
 
-    conclusion  "agrees", "differs", or "cannot-tell" if the encoder is built in a way that is not known
+    conclusion  "agrees", "differs", "cannot-tell" if the encoder is built in a way that is not known, or "compared" if
+                the trace has each transfer and decoding compared them: there are no intervals, *lost* are the gaps
     intervals   how many there are; how many of them *agree*, *differ*, have a loss that is an event anyway (*lost*), or
                 cannot be compared (*unchecked*)
     """

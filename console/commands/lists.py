@@ -398,12 +398,15 @@ def _own_check_lines(verb: ListVerb, decoded: Decoded) -> list[str]:
     return [] if verb.show is _check_lines else report.checks(decoded.checked or ())
 
 
+_SOUND = (answer_text.AGREES, answer_text.COMPARED)
+
+
 def _checked_status(decoded: Decoded, harts: Sequence[int]) -> int:
     """Return the exit status of `check`."""
     rows = [row for row in decoded.checked or () if row.hart in harts]
     if any(row.lost or row.conclusion == answer_text.DIFFERS for row in rows):
         return LOST
-    return 0 if rows and all(row.conclusion == answer_text.AGREES for row in rows) else UNSURE
+    return 0 if rows and all(row.conclusion in _SOUND for row in rows) else UNSURE
 
 
 def _print_status(session: Session, lines: list[str], shown: CommandOutput) -> int:

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from rvtrace_gdb.console.bench.bench import Bench
+from rvtrace_gdb.console.bench.checks import Checked
 from rvtrace_gdb.console.scripts import asserts
 from rvtrace_gdb.console.scripts.language import BLOCKS, NAME, Expected, file_name, filled, seconds, within
+from rvtrace_gdb.rows.answer_text import COMPARED
 from rvtrace_gdb.rows.report_rows import SECTIONS
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import counted, is_number
@@ -197,9 +199,13 @@ def _report_verb(arguments: str) -> VerbAction:
     return run
 
 
+def _checked(row: Checked) -> str:
+    return counted(row.lost, "gap") if row.conclusion == COMPARED else f"{row.agree} of {row.intervals} intervals agree"
+
+
 def _check_verb(context: VerbContext) -> Outcome:
     checks = context.bench.check()
-    agree = [f"hart {row.hart}: {row.agree} of {row.intervals} intervals agree: {row.conclusion}" for row in checks]
+    agree = [f"hart {row.hart}: {_checked(row)}: {row.conclusion}" for row in checks]
     rows = [{**row._asdict(), "damaged": [one._asdict() for one in row.damaged]} for row in checks]
     return Outcome("; ".join(agree), {"checks": rows})
 

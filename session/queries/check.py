@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from rvtrace_gdb.decode.check.verdict import Differing, Verdict
 from rvtrace_gdb.decode.history.event_wording import difference_text
 from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause
-from rvtrace_gdb.decode.history.history import Event
-from rvtrace_gdb.rows.answer_text import AGREES, CANNOT_TELL, DIFFERS
+from rvtrace_gdb.decode.history.history import Event, History
+from rvtrace_gdb.rows.answer_text import AGREES, CANNOT_TELL, COMPARED, DIFFERS
 from rvtrace_gdb.rows.answers import CheckRow, DifferingRow
 
 
@@ -24,6 +24,15 @@ def row_of(hart: int, verdict: Verdict) -> CheckRow:
         lost=verdict.lost,
         unchecked=verdict.unchecked,
         differing=[_differing(one) for one in verdict.damaged],
+    )
+
+
+def compared_row(hart: int, history: History) -> CheckRow:
+    """Return the answer for a trace that has each transfer: decoding compares them with the program, and what does not
+    fit is a gap.
+    """
+    return CheckRow(
+        hart=hart, conclusion=COMPARED, intervals=0, agree=0, differ=0, lost=history.gaps, unchecked=0, differing=[]
     )
 
 

@@ -25,6 +25,7 @@ from rvtrace_gdb.session.target.link import ConnectLink, Link, csrs_of, halted_o
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.text import counted
 
+_UNREAD = ", more still in TRACER (the next list of what ran reads them)"
 _STOPS = "trigger_off"
 _HIGHEST = 0xFFFF_FFFD  # the one above switches STOP_ADDR off
 _REGISTERS = 0x10  # bytes
@@ -77,7 +78,7 @@ class TracerTrace(TransferSource):
     def status(self) -> list[str]:
         now = self._now()
         state = "off" if now is None or not now.running else "tracing"
-        more = ", more to read" if now is not None and now.available else ""
+        more = _UNREAD if now is not None and now.available else ""
         return [self._tracer_line(f"{more}, {state}", state), *report.notes(self.notes), *report.failure(self)]
 
     def ended(self) -> list[str]:

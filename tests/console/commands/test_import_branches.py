@@ -32,8 +32,27 @@ def test_pairs(as_text: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.splitlines() == [
         "1\t0x00000000 Pair src=0x00000068 dst=0x000000e4 first", "2\t0x00000008 Pair src=0x000000ee dst=0x0000011a",
     ]  # fmt: skip
+    assert main(["check", capture, "--elf", str(ELF), "--quiet"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "each transfer was compared with the program when it was decoded: 0 gaps.", "No damage is seen.",
+    ]  # fmt: skip
     assert main(["functions", capture, "--elf", str(ELF)]) == 0
     assert "fib" in capsys.readouterr().out
+
+
+def test_a_check_of_damaged_pairs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A pair from where no jump is is a gap, and the exit status that of a trace with losses."""
+    file, data = tmp_path / "pairs.bin", bytearray(raw("pairs.txt"))
+    data[8 * 40] += 2
+    file.write_bytes(data)
+    told = ["check", str(file), "--neorv32", "--elf", str(ELF)]
+    assert main([*told, "--json"]) == 3
+    [row] = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (row["conclusion"], row["lost"] > 0, row["intervals"]) == ("compared", True, 0)
+    assert main([*told, "--quiet"]) == 3
+    assert "is in `gaps`." in capsys.readouterr().out
+    assert main(["gaps", *told[1:], "--check", "--quiet"]) == 0
+    assert len(capsys.readouterr().out.splitlines()) >= row["lost"]
 
 
 def test_tacit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

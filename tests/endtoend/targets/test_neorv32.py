@@ -56,7 +56,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     (folder / "devices.toml").write_text("[tracer0]\ndepth = 1024\n")
     commands = [
         "trace info", "trace start", "trace regs tracer0", "continue", LIST, COUNT,
-        "continue ", LIST + " ", COUNT + " ", "trace events", "trace stop",
+        "continue ", LIST + " ", COUNT + " ", "trace events", "trace check", "trace stop",
         "trace start -trigger-off chosen", "continue  ", LIST + "  ", "trace status",
     ]  # fmt: skip
     return recorded(folder, commands, "--devices", str(folder / "devices.toml"))
@@ -75,6 +75,13 @@ def test_its_state_and_registers_are_shown(whole: Recorded) -> None:
     title, ctrl, stop_addr = whole.said["trace regs tracer0"].splitlines()
     assert title == "tracer0 at 0xfff30000: NEORV32 TRACER, hart 0"
     assert ctrl.startswith("  CTRL 0x00000511: EN=1") and stop_addr == "  STOP_ADDR 0xfffffffe"
+
+
+def test_a_check_is_no_error(whole: Recorded) -> None:
+    """It would end a script of gdb's."""
+    assert whole.said["trace check"].rstrip().endswith(
+        "each transfer was compared with the program when it was decoded: 0 gaps.\nNo damage is seen."
+    )
 
 
 def test_code_is_compressed_and_not(whole: Recorded) -> None:

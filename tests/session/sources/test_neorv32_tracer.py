@@ -110,6 +110,15 @@ def test_it_ends_at_the_stop_address(bench: Bench) -> None:
     assert bench.tracer.read(4, 4) == 0xFFFF_FFFE, "the next trace has none"
 
 
+def test_its_status_says_what_is_still_in_tracer(bench: Bench) -> None:
+    bench.session.start(bench.context)
+    bench.run(300)
+    said = "0 pairs, more still in TRACER (the next list of what ran reads them), tracing"
+    assert any(said in line for line in bench.session.status(bench.context))
+    assert bench.pcs()
+    assert not any("still in TRACER" in line for line in bench.session.status(bench.context))
+
+
 def test_a_reset_ends_it(bench: Bench) -> None:
     bench.session.start(bench.context)
     bench.run(300)
