@@ -118,6 +118,9 @@ def add_capture(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("capture", metavar="FILE", help=what)
 
 
+SYSROOT = "the target's root file system, for the other files"
+
+
 def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = True) -> None:
     """Add the options for the programs that ran: one, or the kernel and processes of Linux."""
     default = " (default: the capture's)" if capture else ""
@@ -132,9 +135,8 @@ def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = Tr
         help="a copy of /proc/PID/maps, of the process that runs in this context (may be repeated)",
     )  # fmt: skip
     group.add_argument("--vdso", metavar="FILE", help="the file for [vdso] in the maps")
-    group.add_argument(
-        "--sysroot", metavar="DIR", help="the target's root file system, for the other files in the maps",
-    )  # fmt: skip
+    if capture:  # `console.options.perf` has it otherwise
+        group.add_argument("--sysroot", metavar="DIR", help=f"{SYSROOT} in the maps")
     memory = group_of(
         parser, RAW, "code in memory", "What memory had comes before what the ELF has: kernels change their own code."
     )

@@ -6,8 +6,14 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from rvtrace_gdb.console.help_pages import RAW, group_of
-from rvtrace_gdb.console.options.inputs import ImportedCapture, Programs, RawError, number_from, title
+from rvtrace_gdb.console.options.inputs import (
+    SYSROOT,
+    ImportedCapture,
+    Programs,
+    RawError,
+    number_from,
+    title,
+)
 from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
 from rvtrace_gdb.session.perf_data.recording import is_perf_data
 from rvtrace_gdb.support.errors import Progress, silent
@@ -17,11 +23,12 @@ _MOST_PIDS = (1 << 32) - 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options for perf.data."""
-    group = group_of(
-        parser, RAW, "perf.data of Linux",
-        "What perf recorded is known by its first bytes. The other options say what the kernel does not: how the bytes"
-        " were encoded.",
-    )  # fmt: skip
+    group = parser.add_argument_group(
+        "perf.data of Linux",
+        "What perf recorded is known by its first bytes. Options of --help-raw say what the kernel does not: how the"
+        " bytes were encoded.",
+    )
+    group.add_argument("--sysroot", metavar="DIR", help=f"{SYSROOT} that perf's mappings, or --maps, name")
     group.add_argument("--perf", action="store_true", help="standard input is what `perf record -o -` writes")
     group.add_argument(
         "--pid", type=number_from(0, _MOST_PIDS), metavar="N",

@@ -199,13 +199,13 @@ def _report_verb(arguments: str) -> VerbAction:
     return run
 
 
-def _checked(row: Checked) -> str:
+def _compared_part(row: Checked) -> str:
     return counted(row.lost, "gap") if row.conclusion == COMPARED else f"{row.agree} of {row.intervals} intervals agree"
 
 
 def _check_verb(context: VerbContext) -> Outcome:
     checks = context.bench.check()
-    agree = [f"hart {row.hart}: {_checked(row)}: {row.conclusion}" for row in checks]
+    agree = [f"hart {row.hart}: {_compared_part(row)}: {row.conclusion}" for row in checks]
     rows = [{**row._asdict(), "damaged": [one._asdict() for one in row.damaged]} for row in checks]
     return Outcome("; ".join(agree), {"checks": rows})
 
