@@ -25,7 +25,6 @@ from typing import Self
 
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.inputs import is_pipe, pipe_refused
-from rvtrace_gdb.transport.qemu import launch
 
 PYTHON = sys.executable
 """The interpreter that runs `rvtrace sim` and `rvtrace qemu`."""
@@ -311,7 +310,9 @@ class QemuRig(Processes):
             wait_until(qemu, "QEMU", log, lambda: self.target_file.exists() and listens(self.gdb_port))
         except RigError as error:
             raise RigError("QEMU did not start", _complaint(error.log)) from None
-        slow = [line for line in log.read_text(errors="replace").splitlines() if line.endswith(launch.FROM_LOG)]
+        from rvtrace_gdb.session.sources.qemu.run import FROM_LOG  # only here: it brings all of the recorder
+
+        slow = [line for line in log.read_text(errors="replace").splitlines() if line.endswith(FROM_LOG)]
         self.source = slow[0] if slow else "rvtrace qemu: what runs is recorded by a plugin in QEMU"
         if self._printed is not None:
             self._printed(f"{self.source}\n")

@@ -28,10 +28,6 @@ _OPTIONS = ("-O2", "-shared", "-fPIC", "-pthread")
 _COMPILE_PATIENCE = 120  # seconds
 
 
-FROM_LOG = "what runs is taken from QEMU's log, which is far slower"
-"""The end of the line that says why no plugin records."""
-
-
 class NoPlugin(QemuError):
     """The plugin cannot be compiled."""
 

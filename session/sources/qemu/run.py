@@ -228,6 +228,8 @@ def _mapped(file: IO[bytes], maps: ExitStack) -> bytes:
 
 
 DEFAULT_BYTES = 1 << 22
+FROM_LOG = "what runs is taken from QEMU's log, which is far slower"
+"""The end of the line that says why no plugin records."""
 _PATIENCE = 60.0  # seconds, until QEMU's recorder is there
 _PAUSE = 0.02  # seconds
 _TIMES = 3  # a QEMU that hangs is asked to end before it is killed
@@ -392,7 +394,7 @@ def _plugin(source: str, qemu: launch.Qemu, environ: Mapping[str, str], say: Say
     except launch.NoPlugin as error:
         if source == "plugin":
             raise
-        say(f"{error}: {launch.FROM_LOG}")
+        say(f"{error}: {FROM_LOG}")
         return None
 
 
