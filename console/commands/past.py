@@ -21,11 +21,13 @@ from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_number, history_position
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.wording import F, X, register_name, regno_of
+from rvtrace_gdb.reports.program_sources import ProgramSources
 from rvtrace_gdb.rows import answer_text, values_text
 from rvtrace_gdb.rows.answers import ValueWriter
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
+from rvtrace_gdb.session.questions.why.asking import is_number_at
 from rvtrace_gdb.session.rpc import analysis, values
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.selected_history import SelectedHistory
@@ -204,12 +206,15 @@ def _writer_lines(query: _PastQuery, name: str, writer: ValueWriter, previous: i
     if query.shown.json:
         yield json_line(_writer_fields(query, change, writer))
         return
+    line, code = _source_line(query, writer)
     yield f"{change}, {answer_text.written_when(writer, query.at, previous)}"
     if writer.written_as is not None:
         yield f"It was written as {writer.written_as}, which shares bits with it."
     yield from writer.doubts
     if writer.number is None:
         return
+    if line:
+        yield f"{line}\t{code}" if code else line
     history, program = query.selected.history, query.selected.program
     with Disassemblers(program) as source:
         shape = text_rows.Modifiers(paint=query.shown.paint)
@@ -224,8 +229,44 @@ def _change(query: _PastQuery, name: str, writer: ValueWriter) -> answer_text.Va
     address, size = writer.where or writer.store
     begin, end = max(writer.store[0], address) - address, min(sum(writer.store), address + size) - address
     if end - begin < size:
+        whole = _whole_change(query, name, writer, range(address, address + size))
+        if whole is not None:
+            return whole
         name = f"{answer_text.bytes_text(begin, end)} of {name}"
     return answer_text.ValueChange(name, *(_hex(it, end - begin) for it in (writer.old, writer.new)))
+
+
+def _whole_change(
+    query: _PastQuery, name: str, writer: ValueWriter, place: range
+) -> answer_text.ValueChange | None:
+    """Return how a number changed of which some bytes were written; None: it is none, or not all of it is known."""
+    if writer.window is None or writer.number is None:
+        return None
+    start, *both = writer.window
+    old, new = (part[place.start - start : place.stop - start] if place.start >= start else [] for part in both)
+    if len(new) < len(place) or None in new:
+        return None
+    position = history_position(writer.number)
+    if not is_number_at(query.session, query.selected, place.start, len(place), position, query.shown.progress):
+        return None
+    return answer_text.ValueChange(name, *(_hex(_number(part), len(place)) for part in (old, new)))
+
+
+def _number(content: Sequence[int | None]) -> int | None:
+    known = [it for it in content if it is not None]
+    return int.from_bytes(known, "little") if len(known) == len(content) else None
+
+
+def _source_line(query: _PastQuery, writer: ValueWriter) -> tuple[str, str]:
+    """Return file:line of the instruction that wrote, and the text of that line, "" for what is not known."""
+    if writer.kind != "instruction" or writer.number is None:
+        return "", ""
+    history, position = query.selected.history, history_position(writer.number)
+    pc = history.pc(position)
+    if pc == GAP:
+        return "", ""
+    sources = ProgramSources(query.selected.program.image_of(history.context_at(position)), shown=True)
+    return printable(sources.place(pc)), printable(sources.line_text(pc))
 
 
 def _hex(value: int | None, size: int) -> str | None:
@@ -236,6 +277,9 @@ def _writer_fields(query: _PastQuery, change: answer_text.ValueChange, writer: V
     place: dict[str, object] = {}
     if writer.number is not None and (pc := query.selected.history.pc(history_position(writer.number))) != GAP:
         place = json_rows.place(pc, query.image.symbol(pc), query.selected.program.xlen)
+    line, code = _source_line(query, writer)
+    if line:
+        place |= {"source-line": line, **({"code": code} if code else {})}
     fields = {
         "hart": query.selected.hart, "kind": writer.kind, "what": change.name, "old": change.old, "new": change.new,
         "number": writer.number, **place, "group": writer.group, "ago": writer.ago, "task": writer.task,

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.expressions.types import is_scalar, size_of
 from rvtrace_gdb.session.past.choice import PastSource, facts_of, past_of
 from rvtrace_gdb.session.past.past import PC
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
@@ -66,6 +67,14 @@ def expression_place(
 ) -> int | tuple[int, int]:
     """Return where an expression of the program has its value: see `ProgramNames.expression`. Raises BadExpression."""
     return _history_parts(session, selected, progress, sources=True).names.expression(position, text)
+
+
+def is_number_at(
+    session: PastSource, selected: SelectedHistory, address: int, size: int, position: int, progress: Progress = silent
+) -> bool:
+    """Return whether some bytes are one number, or pointer, of the program, as an instruction sees it."""
+    found = _history_parts(session, selected, progress, sources=True).names.place(position, address, size)
+    return found.type is not None and is_scalar(found.type) and size_of(found.type) == size
 
 
 def _history_parts(

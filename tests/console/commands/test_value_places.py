@@ -10,7 +10,8 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.session import Session
-from tests.helpers.example_captures import example_capture
+from tests.helpers.cross_compiler import HOME, compile_program
+from tests.helpers.example_captures import RAM, example_capture
 from tests.session.board import board
 
 Captured = pytest.CaptureFixture[str]
@@ -119,3 +120,26 @@ def test_where_no_register_is_known_one_line_says_so(tmp_path: Path, capsys: Cap
     where, pc, said = text(capsys, "values", str(file), "--at", "1").splitlines()
     assert where.startswith("before instruction 1: ") and pc.startswith("pc ")
     assert said == f"No register is known here; some are before instruction {first}: `rvtrace values FILE` says why."
+
+
+def test_a_number_of_which_one_byte_was_written_is_said_as_a_whole_with_the_line(
+    tmp_path: Path, capsys: Captured
+) -> None:
+    """306 is 0x132: its lowest byte is overwritten by the end of a text."""
+    source = HOME / "tests" / "programs" / "who" / "overrun.c"
+    elf = compile_program(tmp_path, source)
+    target, file = board(tmp_path, elf), str(tmp_path / "it.rvt")
+    target.registers = True
+    session, context = Session(target.connect, {}), target.describe(extra=RAM)
+    session.start(context, {})
+    target.run(300)
+    session.save(Path(file), context)
+    session.close()
+    number, line = next(it for it in enumerate(source.read_text().splitlines(), 1) if "/* here */" in it[1])
+    (writer,) = rows(capsys, "who-wrote", file, "shared.setpoint")
+    assert (writer["what"], int(writer["old"], 16), int(writer["new"], 16)) == ("shared.setpoint", 306, 0x100)
+    assert (writer["source-line"], writer["code"]) == (f"overrun.c:{number}", line.strip())
+    change, shown, _ = text(capsys, "who-wrote", file, "shared.setpoint").splitlines()
+    assert change.startswith("shared.setpoint: 0x00000132 -> 0x00000100, written ")
+    assert shown == f"overrun.c:{number}\t{line.strip()}"
+    assert rows(capsys, "who-wrote", file, "shared.line")[0]["what"] == "byte 3 of shared.line"
