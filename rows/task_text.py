@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
-from rvtrace_gdb.rows.explain_text import ExplainSymbols, place_fields, wrapped
+from rvtrace_gdb.rows.explain_text import WIDTH, ExplainSymbols, place_fields, wrapped
 from rvtrace_gdb.rows.list_rows import called
 from rvtrace_gdb.rows.list_text import RowFields
 from rvtrace_gdb.rows.task_rows import TaskRow, TasksAnswer, TaskSwitch
@@ -12,7 +13,16 @@ from rvtrace_gdb.rows.task_rows import TaskRow, TasksAnswer, TaskSwitch
 SHOWN = 40
 """How many tasks, or switches, are shown unless more are asked for."""
 _WIDEST = 32
-_WHERE = {"memory": "", "context": "context", "stack pointer": "stack pointer"}
+_NAME, _SHORTEST = 16, 8
+"""Columns that the name of a task has at least before others are left out, and in any case."""
+_WHERE = {"memory": "", "context": "context", "stack pointer": "sp"}
+_MUCH = 0.1
+"""The share of instructions whose task is not known from which on it is said what helps."""
+_REMEDY = (
+    "More is known of a trace that began with memory: `trace start -with-memory`, faster after `set trace save-memory"
+    " ADDRESS,+SIZE` for the RAM that the kernel and its tasks use; in a ring that was overwritten, with contexts:"
+    " `trace start -context`, where the system writes scontext. See docs/tasks.md."
+)
 
 
 def task_lines(answer: TasksAnswer, symbols: ExplainSymbols, *, switches: bool, most: int = SHOWN) -> Iterator[str]:
@@ -22,13 +32,13 @@ def task_lines(answer: TasksAnswer, symbols: ExplainSymbols, *, switches: bool, 
     yield symbols.paint("heading", _headline(answer, switches=switches))
     shown = rows[: most or None]
     width = _label_width(answer)
-    if shown:
-        yield _switch_heading(width, several=several) if switches else _heading(answer, several=several)
-    for row in shown:
-        if isinstance(row, TaskSwitch):
-            yield _switch_line(row, symbols, width, several=several)
-        else:
-            yield _task_line(row, answer, symbols, several=several)
+    if shown and switches:
+        yield _switch_heading(width, several=several)
+        yield from (_switch_line(row, symbols, width, several=several) for row in answer.switches[: most or None])
+    elif shown:
+        table = _TaskTable(answer, several=several)
+        yield table.heading()
+        yield from (table.line(row, symbols) for row in answer.tasks[: most or None])
     if len(rows) > len(shown):
         yield f"... {len(rows) - len(shown)} more"
     yield from _unknown_lines(answer, symbols)
@@ -41,8 +51,9 @@ def more_task_lines(
     several, width = len(answer.harts) > 1, _label_width(answer)
     if switches:
         yield from (_switch_line(it, symbols, width, several=several) for it in answer.switches[begin : begin + most])
-    else:
-        yield from (_task_line(it, answer, symbols, several=several) for it in answer.tasks[begin : begin + most])
+    elif answer.tasks:
+        table = _TaskTable(answer, several=several)
+        yield from (table.line(it, symbols) for it in answer.tasks[begin : begin + most])
 
 
 def _headline(answer: TasksAnswer, *, switches: bool) -> str:
@@ -51,35 +62,60 @@ def _headline(answer: TasksAnswer, *, switches: bool) -> str:
     return f"{answer.system}: {count} {what}{plural} in {answer.instructions} instructions"
 
 
-def _heading(answer: TasksAnswer, *, several: bool) -> str:
-    harts = f"{'harts':>8}" if several else ""
-    time = f"{'time':>12}" if _has_times(answer) else ""
-    return f"{'turns':>7}{'instructions':>14}{'share':>8}{time}{harts}{'first':>10}{'last':>10}  {'state':<10} task"
+class _TaskTable:
+    """Lays out the rows of tasks in 80 columns: where they are too many, `last`, `first` and `share` are left out, and
+    long names are cut.
+    """
 
+    def __init__(self, answer: TasksAnswer, *, several: bool) -> None:
+        self._answer, self._several = answer, several
+        self._times = Counter((row.label, row.id) for row in answer.tasks)
+        cells = [self._cells(row) for row in answer.tasks]
+        self._widths = {key: max(len(key), *(len(it[key]) for it in cells)) for key in self._cells(answer.tasks[0])}
+        least = max(_NAME, *(_SHORTEST + len(self._more_of(row)) for row in answer.tasks))
+        for key in ("last", "first", "share"):
+            if self._room() < least:
+                del self._widths[key]
 
-def _has_times(answer: TasksAnswer) -> bool:
-    return any(row.time is not None for row in answer.tasks)
+    def _room(self) -> int:
+        """Return how many columns are left for the name."""
+        return WIDTH - sum(width + 2 for width in self._widths.values())
 
+    def heading(self) -> str:
+        return self._columns({key: key for key in self._widths}) + "task"
 
-def _task_line(row: TaskRow, answer: TasksAnswer, symbols: ExplainSymbols, *, several: bool) -> str:
-    share = f"{100 * row.instructions / max(answer.instructions, 1):.1f} %" if row.turns else ""
-    ticks = row.time if row.time is not None else "?" if row.turns else ""
-    time = f"{ticks:>12}" if _has_times(answer) else ""
-    harts = f"{','.join(map(str, row.harts)):>8}" if several else ""
-    first, last = ("" if it is None else f"#{it.number}" for it in (row.first, row.last))
-    name = symbols.paint("function", row.label)
-    return (
-        f"{row.turns:>7}{row.instructions:>14}{share:>8}{time}{harts}{first:>10}{last:>10}  {row.state:<10} {name}"
-        f"{_more_of(row)}"
-    )
+    def line(self, row: TaskRow, symbols: ExplainSymbols) -> str:
+        more = self._more_of(row)
+        room = max(self._room() - len(more), _SHORTEST)
+        name = row.label if len(row.label) <= room else f"{row.label[: room - 3]}..."
+        return f"{self._columns(self._cells(row))}{symbols.paint('function', name)}{more}"
 
+    def _columns(self, cells: dict[str, str]) -> str:
+        """Return the columns before the name; the state is on the left of its own."""
+        return "".join(
+            f"{cells[key]:<{width}}  " if key == "state" else f"{cells[key]:>{width}}  "
+            for key, width in self._widths.items()
+        )
 
-def _more_of(row: TaskRow) -> str:
-    """Return what tells a task from others of its name, and from what it is known unless from memory."""
-    known = [] if row.id is None else [str(row.id)]
-    known += [] if row.address is None or not row.name else [f"0x{row.address:x}"]
-    known += [text for source in row.sources if (text := _WHERE[source])]
-    return f"  ({', '.join(known)})" if known else ""
+    def _cells(self, row: TaskRow) -> dict[str, str]:
+        share = f"{100 * row.instructions / max(self._answer.instructions, 1):.1f} %" if row.turns else ""
+        first, last = ("" if it is None else f"#{it.number}" for it in (row.first, row.last))
+        ticks = str(row.time) if row.time is not None else "?" if row.turns else ""
+        has_times = any(it.time is not None for it in self._answer.tasks)
+        return {
+            "turns": str(row.turns), "instructions": str(row.instructions), "share": share,
+            **({"time": ticks} if has_times else {}),
+            **({"harts": ",".join(map(str, row.harts))} if self._several else {}),
+            "first": first, "last": last, "state": row.state,
+        }  # fmt: skip
+
+    def _more_of(self, row: TaskRow) -> str:
+        """Return what tells a task from others of its name, and from what it is known unless from memory."""
+        known = [] if row.id is None else [str(row.id)]
+        if row.address is not None and row.name and self._times[row.label, row.id] > 1:
+            known.append(f"0x{row.address:x}")
+        known += [text for source in row.sources if (text := _WHERE[source])]
+        return f"  ({', '.join(known)})" if known else ""
 
 
 def _label_width(answer: TasksAnswer) -> int:
@@ -110,6 +146,8 @@ def _unknown_lines(answer: TasksAnswer, symbols: ExplainSymbols) -> Iterator[str
     if answer.unknown:
         share = 100 * answer.unknown / max(answer.instructions, 1)
         yield symbols.paint("gap", f"Not known which task ran: {answer.unknown} instructions ({share:.1f} %).")
+    if answer.unknown > _MUCH * answer.instructions:
+        yield from wrapped(_REMEDY, "")
     for text in answer.problems:
         yield from wrapped(f"Not known: {text}.", "")
 
