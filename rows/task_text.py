@@ -37,8 +37,8 @@ def task_lines(answer: TasksAnswer, symbols: ExplainSymbols, *, switches: bool, 
         yield from (_switch_line(row, symbols, width, several=several) for row in answer.switches[: most or None])
     elif shown:
         table = _TaskTable(answer, several=several)
-        yield table.heading()
-        yield from (table.line(row, symbols) for row in answer.tasks[: most or None])
+        yield table.heading_line()
+        yield from (table.task_line(row, symbols) for row in answer.tasks[: most or None])
     if len(rows) > len(shown):
         yield f"... {len(rows) - len(shown)} more"
     yield from _unknown_lines(answer, symbols)
@@ -53,7 +53,7 @@ def more_task_lines(
         yield from (_switch_line(it, symbols, width, several=several) for it in answer.switches[begin : begin + most])
     elif answer.tasks:
         table = _TaskTable(answer, several=several)
-        yield from (table.line(it, symbols) for it in answer.tasks[begin : begin + most])
+        yield from (table.task_line(it, symbols) for it in answer.tasks[begin : begin + most])
 
 
 def _headline(answer: TasksAnswer, *, switches: bool) -> str:
@@ -81,10 +81,10 @@ class _TaskTable:
         """Return how many columns are left for the name."""
         return WIDTH - sum(width + 2 for width in self._widths.values())
 
-    def heading(self) -> str:
+    def heading_line(self) -> str:
         return self._columns({key: key for key in self._widths}) + "task"
 
-    def line(self, row: TaskRow, symbols: ExplainSymbols) -> str:
+    def task_line(self, row: TaskRow, symbols: ExplainSymbols) -> str:
         more = self._more_of(row)
         room = max(self._room() - len(more), _SHORTEST)
         name = row.label if len(row.label) <= room else f"{row.label[: room - 3]}..."
