@@ -403,6 +403,14 @@ class History:
         last = bisect_left(self.events, stop, key=lambda event: event.position)
         return self.events[first:last]
 
+    @property
+    def program_contexts(self) -> list[ProgramContext]:
+        """The contexts in which instructions ran, each once: before the first that the trace reports, one of which
+        nothing is known.
+        """
+        before = [] if self.contexts and self.contexts[0][0] <= 0 else [ProgramContext()]
+        return list(dict.fromkeys([*before, *(context for _, context in self.contexts)]))
+
     def context_at(self, i: int) -> ProgramContext:
         """Return the program and the privilege mode at position *i*, as far as the trace reported them."""
         found = bisect_right(self.contexts, i, key=itemgetter(0)) - 1

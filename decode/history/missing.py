@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import EventKind, Loss
-from rvtrace_gdb.decode.history.history import Event, History
+from rvtrace_gdb.decode.history.history import GAP, Event, History
 
 _SYNCHRONIZED = frozenset({EventKind.SYNC, EventKind.TRACE_ON})
 
@@ -33,6 +33,15 @@ def missing_parts(history: History, part: range | None = None) -> list[MissingPa
         return found
     inside = (it for it in found if it.since < part.stop and part.start < max(it.end, it.since + 1))
     return [it._replace(begin=min(it.begin, part.stop), end=min(it.end, part.stop)) for it in inside]
+
+
+def losses_at_begin(history: History) -> Iterator[MissingPart]:
+    """Yield what is known to be missing before the first instruction, where a history has no gap."""
+    for event in history.events:
+        if event.position > 0 or (len(history) and history.pc(0) == GAP):
+            return
+        if isinstance(event.fact, Loss) and event.fact.has_place:
+            yield MissingPart(0, 0, event, 0)
 
 
 def placeless_losses(history: History) -> Iterator[MissingPart]:

@@ -6,6 +6,7 @@ of the traced process, and 0 for the idle task.
 """
 
 from collections.abc import Collection, Iterator
+from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
@@ -35,6 +36,36 @@ class _Attached(NamedTuple):
         if self.epochs and context.epoch not in self.epochs:
             return False
         return all(value is None or value == actual for value, actual in pairs)
+
+
+class _AttachedTogether(Image):
+    """The programs that are attached to contexts, in one image. At an address where several of them have different
+    symbols, none is known; code that several have is that of the first.
+    """
+
+    def __init__(self, base: Image, images: list[Image]) -> None:
+        super().__init__(base.xlen, read_missing=base._read_missing)
+        self._images = images
+        self._found: dict[int, tuple[str, int] | None] = {}
+        placed = {(elf.path, bias): (elf, bias) for image in images for elf, bias in image.elves}
+        for elf, bias in placed.values():
+            self.add_elf(elf, bias, loaded=False)
+        for image in images:
+            for start, data in image.code:
+                self.add_code(start, data, image.origin(start))
+            self.absent += image.absent
+
+    def symbol(self, addr: int) -> tuple[str, int] | None:
+        """Return the same as `Image.symbol`; None also where programs have different symbols."""
+        if addr not in self._found:
+            found = {symbol for image in self._images if (symbol := image.symbol(addr)) is not None}
+            self._found[addr] = found.pop() if len(found) == 1 else None
+        return self._found[addr]
+
+    def function(self, addr: int) -> int | None:
+        """Return the address of the function that `symbol` finds."""
+        found = self.symbol(addr)
+        return None if found is None else addr - found[1]
 
 
 class ContextImages:
@@ -85,7 +116,29 @@ class ContextImages:
         """
         if image.xlen != self.xlen:
             raise BadElf(image.path, f"is {image.xlen}-bit code, and the base program is {self.xlen}-bit")
+        self.__dict__.pop("whole", None)
         self._attached.append(_Attached(image, scontext, hcontext, virtual, frozenset(epochs)))
+
+    @cached_property
+    def whole(self) -> Image:
+        """The base and all programs attached to contexts, in one image: for what asks by a name, or by an address of
+        which no context is known. Where a context is known, `image_of` is what ran. Without attached ones it is the
+        base.
+
+        The base hides what is attached. Of attached ones at the same address, only a symbol that all of them have is
+        known.
+        """
+        images = list({id(it.image): it.image for it in self._attached}.values())
+        if not images:
+            return self.base
+        whole = self.base.over(_AttachedTogether(self.base, images))
+        whole.elves = whole.layers
+        return whole
+
+    @property
+    def named(self) -> Image:
+        """The program that was named, else all of them: what a report is about that has one program."""
+        return self.base if self.base.path else self.whole
 
     def code_parts(self) -> Iterator[bytes] | None:
         """Return the same as `Image.code_parts`, for the images of all contexts."""

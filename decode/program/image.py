@@ -155,8 +155,10 @@ class Image:
 
     @property
     def layers(self) -> list[tuple[Elf, int]]:
-        """The files of this program, and of those under it, with their biases: what is uppermost comes first."""
-        return [*self.elves, *(self._base.layers if self._base is not None else [])]
+        """The files of this program and those under it, each once, with their biases: what is uppermost comes first."""
+        known = {(id(elf), bias) for elf, bias in self.elves}
+        under = self._base.layers if self._base is not None else []
+        return [*self.elves, *(it for it in under if (id(it[0]), it[1]) not in known)]
 
     def add_elf(self, elf: Elf, bias: int = 0, *, loaded: bool = True) -> None:
         """Add a program or a library that is in memory *bias* bytes above the (virtual) addresses in its file.
@@ -391,8 +393,12 @@ class Image:
         return self._base.function(addr)
 
     def symbols_named(self, name: str) -> Iterator[tuple[int, int]]:
-        """Yield (address, size in bytes) of each symbol that is meant by a name, see `Symbols.named`."""
-        return self.symbols.named(name)
+        """Yield (address, size in bytes) of each symbol that is meant by a name, see `Symbols.named`: those of this
+        program, then those of the ones under it.
+        """
+        yield from self.symbols.named(name)
+        if self._base is not None:
+            yield from self._base.symbols_named(name)
 
     def _classify(self, addr: int) -> Instruction:
         word = int.from_bytes(self.read(addr, 2), "little")

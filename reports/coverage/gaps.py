@@ -97,7 +97,8 @@ def gap_facts(
     found = GapFacts(set(_gaps(history, program, part, goes_on=goes_on)))
     if overwritten and part:
         found.gaps.add(Gap(None, _pc(history, part.start)))
-    ran = (context for at, context in history.contexts if at < part.stop or not goes_on)
+    later = (context for at, context in history.contexts if at < part.stop or not goes_on)
+    ran = (history.context_at(part.start), *later)
     found.is_several = any(program.image_of(context) is not program.base for context in ran)
     around = history.events_between(part.start, part.stop + (not goes_on))
     found.is_placeless = any(is_placeless(event) for event in around)

@@ -319,12 +319,8 @@ class RegisterWriters:
             )
 
     def _images(self) -> Sequence[Image]:
-        return list({id(image): image for image in map(self._program.image_of, self._contexts())}.values())
-
-    def _contexts(self) -> Sequence[csrs.ProgramContext]:
-        contexts = dict.fromkeys(context for _, context in self._history.contexts)
-        starts_unknown = not self._history.contexts or self._history.contexts[0][0] > 0
-        return [*contexts, *([csrs.ProgramContext()] if starts_unknown else [])]
+        images = map(self._program.image_of, self._history.program_contexts)
+        return list({id(image): image for image in images}.values())
 
     def _writes_at(self, position: int) -> Writes:
         """Return what the instruction at a position writes."""

@@ -104,7 +104,7 @@ class CpuTraces:
                 left_out[owner] += placed.piece.size
                 since += placed.piece.size
                 continue
-            if offset and (cause := self._break_before(placed, before, since)) is not None:
+            if (cause := self._break_before(placed, before, since)) is not None and (offset or placed.piece.loss):
                 found.breaks.append(TraceBreak(offset, *cause))
             found.marks += self._system_marks(one.cpu, placed, offset, epochs)
             for part in placed.piece.parts:

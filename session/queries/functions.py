@@ -84,7 +84,7 @@ class FunctionList:
             self._tree = call_tree_work(self.calls)
         root = self._tree.result(progress)
         if not self._images:
-            found = (self._program.image_of(context) for _, context in self._history.contexts)
+            found = map(self._program.image_of, self._history.program_contexts)
             self._images = [self._program.base, *{id(image): image for image in found}.values()]
         return root
 
@@ -180,7 +180,7 @@ class Coverage:
 
     def branches(self, begin: int, end: int) -> Iterator[BranchRow]:
         """Yield the conditional branches that ran from *begin* to *end* - 1."""
-        found, image = self._counts(silent)[0], self._program.base
+        found, image = self._counts(silent)[0], self._program.named
         for pc, _ in self.addresses(begin, end):
             outcomes = coverage.branch_outcomes(found, image, pc)
             if outcomes is not None:
@@ -189,10 +189,10 @@ class Coverage:
     def functions(self) -> list[CoveredFunction]:
         """Return all functions of the program, by address."""
         if self._functions is None:
-            self._functions = functions_of(self._program.base)
+            self._functions = functions_of(self._program.named)
         found = self._counts(silent)[0]
         ran = sorted(found.ran)
-        entered = coverage.function_entries(found, self._program.base, {it.start: it.end for it in self._functions})
+        entered = coverage.function_entries(found, self._program.named, {it.start: it.end for it in self._functions})
         return [
             CoveredFunction(
                 **function._asdict(),
@@ -212,7 +212,7 @@ class Coverage:
 
     def _execution_counts(self, progress: Progress) -> tuple[ExecutionCounts, int]:
         stretches = self._stretches()
-        base = self._program.base
+        base = self._program.named
         if len(stretches) == 1 and base in stretches:
             return coverage.counts(self._history, [self._wanted], progress, self._calls), 0
         found, elsewhere = ExecutionCounts({}, {}, {}, {}), 0

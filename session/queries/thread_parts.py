@@ -20,12 +20,19 @@ class NoSuchThread(NoTrace):
         super().__init__(printable(f"no {what} is {name}, by its number or its name: {there}"))
 
 
+class UnknownThread(NoTrace):
+    """The trace is that of one process, and does not say when which of its threads ran."""
+
+    def __init__(self, name: str, process: int) -> None:
+        super().__init__(printable(f"the trace does not say when thread {name} of process {process} ran"))
+
+
 def threads_named(capture: Capture, history: History, process: str, thread: str) -> frozenset[int]:
     """Return the values of scontext of the threads of a *process*, and of a *thread*, both by number or name; "": any.
 
-    A number that only the contexts of the history have is one of both. Raises NoSuchThread.
+    A number that only the contexts of the history have is one of both. Raises NoSuchThread, UnknownThread.
     """
-    contexts = {context.scontext for _, context in history.contexts if context.scontext is not None}
+    contexts = {context.scontext for context in history.program_contexts if context.scontext is not None}
     known = {it.id: it for it in capture.threads}
     known |= {number: CapturedThread(number, number, "") for number in contexts - known.keys()}
     names = _process_names(known.values())
@@ -35,6 +42,8 @@ def threads_named(capture: Capture, history: History, process: str, thread: str)
     found = {number for number in own if not thread or thread in (str(number), known[number].name)}
     if not found:
         raise NoSuchThread("thread", thread, [_with_name(number, known[number].name) for number in sorted(own)])
+    if not contexts and len(names) == 1 and found < known.keys():
+        raise UnknownThread(thread, *names)
     return frozenset(found)
 
 
@@ -51,8 +60,13 @@ def _with_name(number: int, name: str) -> str:
     return f"{number} ({name})" if name else str(number)
 
 
-def parts_of_threads(history: History, threads: frozenset[int]) -> list[range]:
-    """Return the positions at which one of some threads ran, by the contexts that the history has."""
+def parts_of_threads(capture: Capture, history: History, threads: frozenset[int]) -> list[range]:
+    """Return the positions at which one of some threads ran, by the contexts that the history has. Where it has none,
+    everything is of the threads that the capture has.
+    """
+    if all(context.scontext is None for context in history.program_contexts):
+        known = {it.id for it in capture.threads}
+        return [range(len(history))] if known and known <= threads and len(history) else []
     begins = [at for at, _ in history.contexts]
     return [
         range(begin, end)

@@ -52,8 +52,9 @@ def _parts_asked_for(
             turns = stack_turns(turns, call_frames(session, selected, progress), progress)
         parts, words = turns.ranges_of(turns.tasks_named(task)), [f"task {task}"]
     if process or thread:
-        threads = threads_named(session.require_capture().capture, selected.history, process, thread)
-        parts = list(_common(parts, parts_of_threads(selected.history, threads)))
+        capture = session.require_capture().capture
+        threads = threads_named(capture, selected.history, process, thread)
+        parts = list(_common(parts, parts_of_threads(capture, selected.history, threads)))
         words.append(words_for(process, thread))
     return parts, " and ".join(words)
 

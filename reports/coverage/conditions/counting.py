@@ -40,7 +40,7 @@ def add_conditions(
 
     Of a history in which several programs ran by turns nothing is determined.
     """
-    several = has_several(program, (context for _, context in history.contexts))
+    several = has_several(program, history.program_contexts)
     entries = entries_of_part(history, part)
     identities = {found.identity for found in programs}
     for of in elf_decisions(program):

@@ -53,7 +53,7 @@ class _FrameLines:
     """The lines of frames. A function that a trap led to has " [trap]" behind its name, as in folded stacks."""
 
     def __init__(self, trace: ExportedTrace) -> None:
-        self._names, self._path = ProfileNames(trace), printable(trace.program.base.path) or _NO_SYMBOL
+        self._names, self._path = ProfileNames(trace), printable(trace.program.path) or _NO_SYMBOL
         self._known: dict[StackFrame, str] = {}
 
     def line(self, frame: StackFrame) -> str:

@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
 from rvtrace_gdb.decode.history.events import LOSSES
 from rvtrace_gdb.decode.history.history import GAP
-from rvtrace_gdb.decode.history.missing import MissingPart, missing_parts
+from rvtrace_gdb.decode.history.missing import MissingPart, losses_at_begin, missing_parts
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.exports.export import ExportedTrace
@@ -106,6 +106,8 @@ class HartEvents:
         self.processes = ExportedProcesses(trace, progress)
         self._code: dict[int, tuple[Sequel, KnownTransfers]] = {}
         losses = missing_parts(trace.history, trace.part) if itrace.errors else []
+        if itrace.errors and not trace.part.start:
+            losses = [*losses_at_begin(trace.history), *losses]
         self._losses = deque(it for it in losses if it.event.kind in LOSSES)
 
     def stretches(self, begin: int, end: int) -> Iterator[EventStretch]:

@@ -91,7 +91,7 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
 
 def _header_lines(trace: ExportedTrace, counts: _CodeCounts) -> Iterator[str]:
     yield from ("# callgrind format", "version: 1", f"creator: {tool()}")
-    yield f"cmd: {printable(trace.program.base.path)}"
+    yield f"cmd: {printable(trace.program.path)}"
     for hart in trace.harts:
         yield f"desc: hart {hart.hart}: {counted(counts.totals[hart.hart], 'instruction')}"
         for what, times in sorted(missing(hart.history, hart.part).items()):

@@ -88,7 +88,7 @@ class ProfileNames:
     """The names of functions and where they are in the source, in all programs that ran."""
 
     def __init__(self, trace: ExportedTrace) -> None:
-        contexts = [trace.program.image_of(context) for _, context in trace.history.contexts]
+        contexts = map(trace.program.image_of, trace.history.program_contexts)
         images = {id(image): image for image in (trace.program.base, *contexts)}
         self._images: list[Image] = list(images.values())
         self._lines: list[SourceLines] = []

@@ -92,7 +92,8 @@ class TracedPast:
 
     def _is_program(self, address: int) -> bool:
         """Return whether an address is in the memory of the program."""
-        return any(it.start <= address - bias < it.end for elf, bias in self.program.base.layers for it in elf.sections)
+        files = self.program.whole.layers
+        return any(it.start <= address - bias < it.end for elf, bias in files for it in elf.sections)
 
 
 def _plain_name(number: int) -> str:

@@ -105,6 +105,23 @@ def test_what_the_kernel_lost_is_a_gap(form: str, elf: Path, ran: list[int], tmp
         assert accounting.total == len(data) - (end - begin) == sum(accounting[1:])
 
 
+@pytest.mark.parametrize("form", FORMATS)
+def test_what_the_kernel_lost_at_the_begin_is_shown(
+    form: str, elf: Path, ran: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data, settings = trace_of(elf, ran, tmp_path / "it.rvt", form)
+    perf = with_trace(elf, [(data[333:], TRUNCATED)], name=NAMES[form])
+    session, notes = imported(perf, tmp_path / "perf.data", "--settings", str(settings), "--elf", str(elf))
+    assert "trace is missing, 1 time: " in notes[0]
+    [found] = stretches(session)
+    assert found == ran[len(ran) - len(found) :] and len(found) > len(ran) / 3
+    for words in (["gaps"], ["events"], ["perf-script", "--itrace=e"]):
+        capsys.readouterr()
+        assert main([words[0], str(tmp_path / "perf.rvt"), *words[1:], "--quiet"]) == 0
+        first = capsys.readouterr().out.splitlines()[0]
+        assert "the kernel had no room for it in the AUX buffer (PERF_AUX_FLAG_TRUNCATED)" in first, words
+
+
 def test_branch_stacks_are_records(elf: Path, ran: list[int], tmp_path: Path) -> None:
     """What ran in each sample, from its oldest branch to where it was taken."""
     taken = transfers(elf, ran)

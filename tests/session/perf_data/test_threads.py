@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.session.capture import file as capture_file
 from tests.reports.coverage import traced
 from tests.session.perf_data.recorded import ARCH, started
 from tests.session.perf_data.test_importing import trace_of
@@ -68,6 +69,34 @@ def test_functions_of_a_thread(capture: Path, capsys: pytest.CaptureFixture[str]
     middle = len(parts[0]) + 1
     some = listed(capsys, capture, f"{middle - 2},{middle + 1}", "--thread", "100")
     assert without_numbers(some) == without_numbers([*parts[0][-2:], *parts[3][:2]])
+
+
+def test_everything_is_of_the_only_process(
+    capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file of one process has no contexts: which of its threads ran is then not known."""
+    for name, threads in (("alone", {}), ("two", {101: "my worker"})):
+        elf, settings = capture.with_name("it"), capture.with_name("it.rvt")
+        [sink] = capture_file.load(settings).sinks
+        writer = Writer()
+        started(writer, elf, 100)
+        for tid, comm in threads.items():
+            writer.comm(100, tid, comm, time=5)
+        writer.aux(0, len(sink.data), time=10)
+        writer.auxtrace_info([9])
+        writer.auxtrace(sink.data)
+        (tmp_path / name).write_bytes(writer.file([(attr(), [1])], ARCH))
+        out = tmp_path / f"{name}.rvt"
+        words = ["--settings", str(settings), "--elf", str(elf), "--quiet"]
+        assert main(["import", str(tmp_path / name), "-o", str(out), *words]) == 0
+        everything = listed(capsys, out)
+        assert everything and listed(capsys, out, "--process", "100") == everything
+        assert listed(capsys, out, "--process", "it") == everything
+        if not threads:
+            assert listed(capsys, out, "--thread", "100") == everything
+        else:
+            assert main(["functions", str(out), "--thread", "101"]) == 1
+            assert "the trace does not say when thread 101 of process 100 ran" in capsys.readouterr().err
 
 
 def test_a_thread_that_is_not_there(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
