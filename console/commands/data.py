@@ -67,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
         if not any(history.accesses for history in found.values()):
             raise no_accesses_error(next(iter(found.values())))
-        where = None if args.where is None else _memory_place(args.where, decoded.program.whole)
+        where = None if args.where is None else _memory_place(args.where, decoded.program.all_programs)
         if not shown.rows(_access_rows(found, decoded, where, shown)) and where is not None:
             shown.say([no_access_message((access for history in found.values() for access in history.accesses), where)])
     return 0

@@ -74,7 +74,7 @@ def run(args: argparse.Namespace) -> int:
         about = request.open(session)
         trace = exported(session, Context(hart=args.hart), row, options, shown.progress)
         decoded = session.harts(progress=shown.progress)
-        protect_inputs(args.output, [elf.path for elf, _ in decoded.program.whole.elves])
+        protect_inputs(args.output, [elf.path for elf, _ in decoded.program.all_programs.elves])
         hint = hints_of_history(session.capture(), decoded, shown.progress)
         shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])
         with shown.file(args.output) as (file, progress):

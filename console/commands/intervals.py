@@ -68,7 +68,7 @@ class IntervalsRequest:
 
         Raises ListError: there is none; LocationError, and as `intervals.intervals`.
         """
-        where = Locations(session.harts(progress=progress).program.whole)
+        where = Locations(session.harts(progress=progress).program.all_programs)
         params = Params(self.params(where, context={"hart": hart}), "intervals")
         answer = answer_of(intervals.intervals(session, params, progress))
         if not answer.worst:

@@ -95,7 +95,7 @@ class _FollowedLog:
     """The log of what arrives."""
 
     def __init__(self, opened: OpenedStream, options: OutputOptions, channel: int | None) -> None:
-        self._formats, self._channel = formats_of(opened.contexts.whole), channel
+        self._formats, self._channel = formats_of(opened.contexts.all_programs), channel
         self._json, self._paint, self._several = options.json, options.paint(), opened.several
         self._logs: dict[int, ConsoleLog] = {}
 

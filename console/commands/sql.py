@@ -115,8 +115,8 @@ def _value_params(request: SqlRequest, session: Session, decoded: Decoded) -> Pa
         if given.numbers:
             raise ListError(f"--log {where}: the range {given.numbers}: a query says which rows: WHERE number <= 10")
         values = {"expressions": given.expressions, "condition": given.condition, "letter": given.letter}
-        logs.append({"where": searched_place(where, decoded.program.whole, session), **values})
-    places = Locations(decoded.program.whole)
+        logs.append({"where": searched_place(where, decoded.program.all_programs, session), **values})
+    places = Locations(decoded.program.all_programs)
     calls = [{"where": places.search(it)} for it in request.calls_of]
     part = {"numbers": request.part.numbers, "time": request.part.time}
     return Params({"logs": logs, "calls_of": calls, **part}, "rvtrace")

@@ -62,8 +62,7 @@ class _AttachedTogether(Image):
             self._found[addr] = found.pop() if len(found) == 1 else None
         return self._found[addr]
 
-    def function(self, addr: int) -> int | None:
-        """Return the address of the function that `symbol` finds."""
+    def _function_start(self, addr: int) -> int | None:
         found = self.symbol(addr)
         return None if found is None else addr - found[1]
 
@@ -116,11 +115,11 @@ class ContextImages:
         """
         if image.xlen != self.xlen:
             raise BadElf(image.path, f"is {image.xlen}-bit code, and the base program is {self.xlen}-bit")
-        self.__dict__.pop("whole", None)
+        self.__dict__.pop("all_programs", None)
         self._attached.append(_Attached(image, scontext, hcontext, virtual, frozenset(epochs)))
 
     @cached_property
-    def whole(self) -> Image:
+    def all_programs(self) -> Image:
         """The base and all programs attached to contexts, in one image: for what asks by a name, or by an address of
         which no context is known. Where a context is known, `image_of` is what ran. Without attached ones it is the
         base.
@@ -136,9 +135,9 @@ class ContextImages:
         return whole
 
     @property
-    def named(self) -> Image:
+    def reported_program(self) -> Image:
         """The program that was named, else all of them: what a report is about that has one program."""
-        return self.base if self.base.path else self.whole
+        return self.base if self.base.path else self.all_programs
 
     def code_parts(self) -> Iterator[bytes] | None:
         """Return the same as `Image.code_parts`, for the images of all contexts."""

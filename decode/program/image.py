@@ -389,8 +389,11 @@ class Image:
     def function(self, addr: int) -> int | None:
         """Return the address of the function that `symbol` finds, without its name."""
         if self._base is None or self.symbols.covers(addr) or self._region(addr):
-            return self.symbols.start(addr)
+            return self._function_start(addr)
         return self._base.function(addr)
+
+    def _function_start(self, addr: int) -> int | None:
+        return self.symbols.start(addr)
 
     def symbols_named(self, name: str) -> Iterator[tuple[int, int]]:
         """Yield (address, size in bytes) of each symbol that is meant by a name, see `Symbols.named`: those of this

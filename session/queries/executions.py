@@ -33,23 +33,22 @@ class ExecutionQuery(NamedTuple):
     also: tuple["ExecutionQuery", ...] = ()
 
     def results(self, history: History, program: ContextImages, searcher: Searcher) -> QueryResults:
-        places = self._alternatives()
-        searches = [searcher.search(query) for query in _disjoint_queries(places, program.whole)]
+        places, image = self._alternatives(), program.all_programs
+        searches = [searcher.search(query) for query in _disjoint_queries(places, image)]
         found = searches[0] if len(searches) == 1 else CombinedSearch(searches, len(history))
         none_message = _none_message(history, [place.name for place in places])
         if len(places) == 1 or not len(found):
             return ExecutionResults(history, program, none_message, [], found)
         not_run = [place.name for place in places
-                   if not any(len(searcher.search(query)) for query in place.queries(program.whole))]  # fmt: skip
+                   if not any(len(searcher.search(query)) for query in place.queries(image))]  # fmt: skip
         notes = [_none_message(history, not_run)] if not_run else []
         return ExecutionResults(history, program, none_message, notes, found)
 
     def comes(self, pc: int, history: History, program: ContextImages) -> bool:
         """Return whether the instruction at *pc*, if it runs after the history, begins one more execution."""
         last = history.pc(len(history) - 1) if len(history) else GAP
-        queries = (
-            query for place in self._alternatives() for query in place.queries(program.whole) if pc in query.addresses
-        )
+        places, image = self._alternatives(), program.all_programs
+        queries = (query for place in places for query in place.queries(image) if pc in query.addresses)
         return any(last == GAP or last not in query.not_after for query in queries)
 
     def queries(self, image: Image) -> list[AddressQuery]:

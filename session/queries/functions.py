@@ -180,7 +180,7 @@ class Coverage:
 
     def branches(self, begin: int, end: int) -> Iterator[BranchRow]:
         """Yield the conditional branches that ran from *begin* to *end* - 1."""
-        found, image = self._counts(silent)[0], self._program.named
+        found, image = self._counts(silent)[0], self._program.reported_program
         for pc, _ in self.addresses(begin, end):
             outcomes = coverage.branch_outcomes(found, image, pc)
             if outcomes is not None:
@@ -189,10 +189,11 @@ class Coverage:
     def functions(self) -> list[CoveredFunction]:
         """Return all functions of the program, by address."""
         if self._functions is None:
-            self._functions = functions_of(self._program.named)
+            self._functions = functions_of(self._program.reported_program)
         found = self._counts(silent)[0]
         ran = sorted(found.ran)
-        entered = coverage.function_entries(found, self._program.named, {it.start: it.end for it in self._functions})
+        ends = {it.start: it.end for it in self._functions}
+        entered = coverage.function_entries(found, self._program.reported_program, ends)
         return [
             CoveredFunction(
                 **function._asdict(),
@@ -212,7 +213,7 @@ class Coverage:
 
     def _execution_counts(self, progress: Progress) -> tuple[ExecutionCounts, int]:
         stretches = self._stretches()
-        base = self._program.named
+        base = self._program.reported_program
         if len(stretches) == 1 and base in stretches:
             return coverage.counts(self._history, [self._wanted], progress, self._calls), 0
         found, elsewhere = ExecutionCounts({}, {}, {}, {}), 0

@@ -125,7 +125,7 @@ def console_log(session: Session, context: Context, channel: int | None, progres
     histories = decoded.harts.histories
     harts = sorted(histories) if context.hart is None else [decoded.harts.number(context.hart)]
     program: ContextImages = decoded.program
-    formats = formats_of(program.whole)
+    formats = formats_of(program.all_programs)
     found: list[ItcRow] = []
     for number, hart in enumerate(harts):
         progress("reading what was written (harts)", number, len(harts))

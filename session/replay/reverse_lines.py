@@ -34,7 +34,7 @@ def place_before(
     timeline.enter(hart, progress)
     position, selected = timeline.position(hart), timeline.selected(hart)
     assert position is not None
-    frames, base = call_frames(session, selected, progress), selected.program.whole
+    frames, base = call_frames(session, selected, progress), selected.program.all_programs
     lines = session.cached(SourceLines, selected.history, lambda: SourceLines(base))
     steps = ReverseLines(selected.history, frames, lines, timeline.registers(hart).get("pc"))
     found = steps.destination(kind, position, progress)

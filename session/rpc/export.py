@@ -39,7 +39,7 @@ def export(session: Session, params: Params, progress: Progress) -> JsonMessage:
     elif row.several:
         context = replace(context, hart=None)
     trace = exported(session, context, row, options, progress)
-    protect_inputs(path, [session.opened, *(elf.path for elf, _ in trace.program.whole.elves)])
+    protect_inputs(path, [session.opened, *(elf.path for elf, _ in trace.program.all_programs.elves)])
     with atomic_output(path) as file:
         written = session_export.write(row.name, trace, file, progress)
     lines = [line for it in trace.harts for line in it.selected.lines]

@@ -56,7 +56,7 @@ def log_query(session: Session, params: Params, progress: Progress) -> tuple[Log
 
 
 def _tools(session: Session, selected: SelectedHistory) -> LogTools:
-    return session.cached(LogTools, selected.history, lambda: LogTools(selected.program.whole))
+    return session.cached(LogTools, selected.history, lambda: LogTools(selected.program.all_programs))
 
 
 def inlined_places(session: Session, params: Params, name: str) -> Sequence[int]:

@@ -93,7 +93,7 @@ class AskedTrace:
         decoded = self._session.harts(progress=progress)
         self._session.restart_pages()  # each call begins anew, whatever was asked before
         if self._sources is None or self._sources[0] is not decoded:
-            self._sources = decoded, ProgramSources(decoded.program.whole, shown=self._request.sources)
+            self._sources = decoded, ProgramSources(decoded.program.all_programs, shown=self._request.sources)
         given = dict(arguments)
         named = given.pop("hart", None)
         hart = decoded.harts.number(named)

@@ -301,7 +301,7 @@ class Questions(NamedTuple):
         return {"number": UNKNOWN if frame.number is None else frame.number, **found}
 
     def _function_row(self, frame: FrameRow) -> JsonRow:
-        image = self._selected_history.program.whole
+        image = self._selected_history.program.all_programs
         address = frame.pc if frame.function is None else frame.function
         symbol = image.symbol(address) if address >= 0 else None
         here = frame.pc if frame.kind != "call" or frame.number is None else self._pc_of_call(frame.number)
@@ -312,7 +312,7 @@ class Questions(NamedTuple):
         return self._selected_history.history.pc(history_position(number))
 
     def _child_row(self, begin: int, pc: int, what: str) -> JsonRow:
-        symbol = self._selected_history.program.whole.symbol(pc)
+        symbol = self._selected_history.program.all_programs.symbol(pc)
         found = {"called at": begin, "func": symbol[0] if symbol is not None else UNKNOWN, "addr": hex(pc)}
         return shown_row({**found, "trap": what} if what else found, self.sources)
 

@@ -31,7 +31,7 @@ def write_page(traced: ProfiledTrace, place: str, shown: CommandOutput) -> None:
     hint = hints_of_history(session.capture(), decoded, shown.progress)
     warnings = session.warnings()
     shown.say([*about, *session_report.histories(decoded.harts), *warnings, *hint])
-    protect_inputs(place, [elf.path for elf, _ in decoded.program.whole.elves])
+    protect_inputs(place, [elf.path for elf, _ in decoded.program.all_programs.elves])
     title = PurePath(traced.trace.name).name
     page = html_report(session, Context(hart=traced.hart), title, warnings, shown.progress, traced.range)
     with shown.file(place) as (file, _):

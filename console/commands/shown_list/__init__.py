@@ -72,7 +72,7 @@ class ShownTrace(NamedTuple):
 
     @property
     def image(self) -> Image:
-        return self.decoded.program.whole
+        return self.decoded.program.all_programs
 
     def _symbol(self, place: Place) -> tuple[str, int] | None:
         """Return the function of a place and the offset in it: the one the session named, else the program's."""

@@ -28,5 +28,5 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress = silent) -> 
 
 def _title(trace: ExportedTrace) -> str:
     """Return the names of the programs that ran."""
-    names = [PurePath(elf.path).name for elf, _ in trace.program.whole.elves]
+    names = [PurePath(elf.path).name for elf, _ in trace.program.all_programs.elves]
     return ", ".join(names) or "trace"

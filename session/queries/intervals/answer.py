@@ -214,7 +214,7 @@ class Finder:
         return found.positions_in(part, self._progress)
 
     def _search(self, search: ExecutionQuery) -> CombinedSearch:
-        queries = search.queries(self._program.whole)
+        queries = search.queries(self._program.all_programs)
         searches = [ExecutionSearch(self._calls, query, self._progress) for query in queries]
         return CombinedSearch(searches, len(self._calls.history))
 

@@ -52,7 +52,7 @@ class CallsOfQuery(NamedTuple):
         entries = sorted(
             position
             for function in self.functions
-            for position in searcher.search(entries_of(function, program.whole)).positions(searcher.progress)
+            for position in searcher.search(entries_of(function, program.all_programs)).positions(searcher.progress)
         )
         if self.past is not None and entries:
             self.past.prepare(searcher.progress)

@@ -46,7 +46,7 @@ class ComparedRun(NamedTuple):
         if position >= len(history) or history.pc(position) == GAP:
             return None
         pc = history.pc(position)
-        symbol = self.selected.program.whole.symbol(pc) if self.named else None
+        symbol = self.selected.program.all_programs.symbol(pc) if self.named else None
         return (pc,) if symbol is None else (pc, *symbol)
 
     def source_line(self, position: int) -> str:

@@ -64,7 +64,7 @@ class HartComparison:
         instructions = Flow(HistorySymbols(history, None, progress), cuts)
         flow = instructions if symbol_of is None else Flow(HistorySymbols(history, symbol_of, progress), cuts)
         named = self.by != BY_INSTRUCTIONS and trace is self._other
-        run = ComparedRun(trace.session, trace.selected, flow, instructions, SourceLines(program.whole), named)
+        run = ComparedRun(trace.session, trace.selected, flow, instructions, SourceLines(program.all_programs), named)
         side = FlowSide(flow, program, symbol_of)
         return ComparedSide(side, WaitingLoops(flow, instructions, program), trace.selected.overwritten), run
 

@@ -142,7 +142,7 @@ class _ColumnSymbols(FieldSymbols):
         self._program = program
 
     def place(self, place: Place) -> RowFields:
-        symbol = self._program.whole.symbol(place[0]) if len(place) == 1 else (place[1], place[2])
+        symbol = self._program.all_programs.symbol(place[0]) if len(place) == 1 else (place[1], place[2])
         return json_rows.place(place[0], symbol, self._program.xlen)
 
     def function(self, pc: int, name: str | None) -> RowFields:

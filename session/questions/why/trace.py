@@ -92,7 +92,7 @@ class TracedPast:
 
     def _is_program(self, address: int) -> bool:
         """Return whether an address is in the memory of the program."""
-        files = self.program.whole.layers
+        files = self.program.all_programs.layers
         return any(it.start <= address - bias < it.end for elf, bias in files for it in elf.sections)
 
 

@@ -95,13 +95,14 @@ def test_where_programs_have_different_symbols_none_is_known(captures: dict[str,
     images = [Image.from_elf(path) for path in (elf, other)]
     for number, image in enumerate(images, 1):
         programs.attach(image, scontext=number)
-    assert programs.whole is programs.whole and programs.named is programs.whole
+    assert programs.all_programs is programs.all_programs and programs.reported_program is programs.all_programs
     different = same = 0
     for start, _ in images[0].symbols_named("main"):
-        assert any(start == at for at, _ in programs.whole.symbols_named("main"))
+        assert any(start == at for at, _ in programs.all_programs.symbols_named("main"))
     for pc in range(images[0].entry, images[0].entry + 1024, 2):
         first, second = (image.symbol(pc) for image in images)
-        assert programs.whole.symbol(pc) == ((first or second) if first == second or None in (first, second) else None)
+        expected = (first or second) if first == second or None in (first, second) else None
+        assert programs.all_programs.symbol(pc) == expected
         different += first != second and None not in (first, second)
         same += first == second and first is not None
     assert different and same
@@ -109,4 +110,4 @@ def test_where_programs_have_different_symbols_none_is_known(captures: dict[str,
 
 def test_programs_without_contexts_are_the_base(captures: dict[str, Path]) -> None:
     base = Image.from_elf(next(captures["elf"].parent.glob("program/*.elf")))
-    assert ContextImages(base).whole is base and ContextImages(base).named is base
+    assert ContextImages(base).all_programs is base and ContextImages(base).reported_program is base

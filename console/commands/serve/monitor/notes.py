@@ -70,7 +70,7 @@ def note(request: MonitorRequest, words: Sequence[str]) -> Iterator[str]:
         rows = notes.rows(session, decoded)
     if not rows:
         yield note_text.NONE
-    symbols = _ProgramSymbols(decoded.program.whole)
+    symbols = _ProgramSymbols(decoded.program.all_programs)
     for row in rows:
         yield note_text.note_line(row, symbols, several=len(decoded.harts.histories) > 1)
 

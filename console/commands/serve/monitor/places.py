@@ -138,7 +138,7 @@ class PastPlaces(NamedTuple):
         if rest[0] in _ENDS and len(rest) > 1 and set(rest[1:]) <= {"event", *KINDS}:
             kinds = [kind for kind in rest[1:] if kind != "event"]
             return {"what": "events", "kinds": kinds, **_ENDS[rest[0]], "direction": direction}
-        where = Locations(self.selected().program.whole).search(" ".join(rest))
+        where = Locations(self.selected().program.all_programs).search(" ".join(rest))
         return {"what": "executions", "direction": direction, **where}
 
     def _writer(self, words: list[str]) -> int:
@@ -157,7 +157,7 @@ class PastPlaces(NamedTuple):
     def value_place(self, text: str, command: str) -> tuple[str, tuple[int, int]]:
         """Return the register that a text names, or "" and its address and size in memory. Raises PlaceUsage."""
         name = text.removeprefix("$")
-        where = None if text.startswith("$") else memory_place(text, self.selected().program.whole)
+        where = None if text.startswith("$") else memory_place(text, self.selected().program.all_programs)
         if where is None and (name == "pc" or regno_of(name) is not None):
             return name, (0, 0)
         if where is None or not 0 < where[1] <= analysis.SIZE_MOST:
@@ -186,7 +186,7 @@ def _instruction_lines(
     program, before = selected.program, {it.number: it for it in happened}
 
     def place(where: Place) -> str:
-        symbol = program.whole.symbol(where[0]) if len(where) == 1 else where[1:]
+        symbol = program.all_programs.symbol(where[0]) if len(where) == 1 else where[1:]
         return address_text(where[0], program.xlen, symbol)
 
     with Disassemblers(program) as source:

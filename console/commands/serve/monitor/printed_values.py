@@ -70,7 +70,7 @@ class _PrintedExpressions:
         self, request: MonitorRequest, selected: SelectedHistory, past: Past | None, position: int, letter: str
     ) -> None:
         session, history = request.session, selected.history
-        tools = session.cached(LogTools, history, lambda: LogTools(selected.program.whole))
+        tools = session.cached(LogTools, history, lambda: LogTools(selected.program.all_programs))
         entries = FunctionEntries(history, lambda: call_history(session, selected, request.progress))
         registers = {} if past is None else past.registers(position)
         pc = history.pc(position) if position < len(history) else registers.get("pc", 0)
