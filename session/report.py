@@ -1,5 +1,6 @@
 """The session's reports about a trace: lines that are ready to print."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -49,8 +50,35 @@ def line(topic: str, text: str, **facts: Any) -> Line:
 
 
 def notes(texts: Iterable[str]) -> list[str]:
-    """Return a line for each note; a warning is a line already."""
-    return [text if isinstance(text, Problem) else line("note", text) for text in texts]
+    """Return a line for each note; a warning is a line already. What holds for several encoders is one line."""
+    return [text if isinstance(text, Problem) else line("note", text) for text in folded(texts)]
+
+
+_MANY = 3
+_NUMBERED = re.compile(r"(?P<kind>[A-Za-z_]+)(?P<number>\d+)(?P<rest>[ :].*)", re.DOTALL)
+
+
+def folded(texts: Iterable[str]) -> list[str]:
+    """Return texts, of which three or more that say the same of components with numbers that follow each other are one,
+    in the place of the first: "encoder0 to encoder15: no HTM; using BTM".
+    """
+    runs: list[list[str]] = []
+    newest: dict[tuple[str, int, str], list[str]] = {}
+    for text in texts:
+        found = None if isinstance(text, Problem) else _NUMBERED.fullmatch(text)
+        run = None if found is None else newest.get((found["kind"], int(found["number"]) - 1, found["rest"]))
+        if run is None:
+            runs.append(run := [])
+        run.append(text)
+        if found is not None:
+            newest[found["kind"], int(found["number"]), found["rest"]] = run
+    return [text for run in runs for text in ([_of_several(run)] if len(run) >= _MANY else run)]
+
+
+def _of_several(texts: Sequence[str]) -> str:
+    names = [text.partition(" ")[0].rstrip(":") for text in (texts[0], texts[-1])]
+    rest = texts[0].partition(" ")[2].removeprefix("has ")
+    return f"{names[0]} to {names[1]}: {rest}"
 
 
 def target(description: "Description") -> str:

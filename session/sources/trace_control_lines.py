@@ -35,7 +35,8 @@ def started(live: RecordedTrace) -> list[str]:
     """Describe what `trace start` has set up, and which requests were not granted."""
     made = live.components.in_force
     outlets = {sink.name for sink in live.components.graph.sinks}
-    lines = [report.line("tracing", f"{e.name}: {report.protocol(e)}", begun=True) for e in made.encoders]
+    encoders = report.folded(f"{encoder.name}: {report.protocol(encoder)}" for encoder in made.encoders)
+    lines = [report.line("tracing", text, begun=True) for text in encoders]
     lines += [report.line("into", f"{sink.name}: {report.buffer(sink)}") for sink in made.ram_sinks]
     lines += [report.line("into", f"{name}: {what}") for name, what in _outlets(made, outlets)]
     return lines + report.notes(live.notes.unsaid())

@@ -328,7 +328,8 @@ class Wiring:
             if len(self.tracers) > 1:
                 yield "there is another TRACER: NEORV32 has one"
         if isinstance(part, EncoderPart | TacitPart) and not part.hart < harts:
-            yield f"traces hart {part.hart}, and the last of the target is hart {harts - 1}: give it more harts"
+            more = "give it more harts (without --harts it has all that its description names)"
+            yield f"traces hart {part.hart}, and the last of the target is hart {harts - 1}: {more}"
         if isinstance(part, EncoderPart) and sum(other.hart == part.hart for other in self.encoders) > 1:
             yield f"hart {part.hart} has several encoders"
         if not isinstance(part, SourcePart):
