@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.frame import StackOperationKind
+from rvtrace_gdb.decode.history.events import TrapKind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.source_lines import SourceLines
@@ -23,6 +24,7 @@ from rvtrace_gdb.support.text import printable
 
 CALL = "call"
 _GONE, _RUNS = "gone", "running"
+_ECALL = (0x73).to_bytes(4, "little")
 
 
 class _HartTurns(NamedTuple):
@@ -201,8 +203,13 @@ class _SwitchPlaces:
         for frame in frames[1:]:
             if frame.kind is StackOperationKind.TRAP:
                 trap = "" if frame.call is None else self._calls.trap_at(frame.call + 1)
-                return trap or "trap", self._task_place(frame.pc)
+                return self._told_by_code(trap, frame.pc) or "trap", self._task_place(frame.pc)
         return CALL, self._task_place(frames[1].pc) if len(frames) > 1 else None
+
+    def _told_by_code(self, trap: str, pc: int) -> str:
+        """Return the text of a trap, of an exception without a cause that of the instruction which always has it."""
+        is_call = trap == TrapKind.EXCEPTION.value and self._selected.program.base.constant(pc, 4) == _ECALL
+        return "environment call" if is_call else trap
 
     def _task_place(self, pc: int) -> ExplainedPlace:
         image = self._selected.program.base

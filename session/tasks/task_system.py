@@ -121,6 +121,15 @@ def system_of(image: Image, rtos: str = AUTO) -> TaskSystem | None:
     return next((system for system in _chosen_systems(rtos) if system.is_in(image)), None)
 
 
+def missing_symbols(image: Image, rtos: str) -> list[tuple[TaskSystem, str]]:
+    """Return a symbol that a program lacks of each system that the user chose. *rtos*: see `system_of`. Raises
+    BadTaskSystem.
+    """
+    symbols = ((system, name) for system in _chosen_systems(rtos) for name in system.symbols)
+    lacking = {system.name: (system, name) for system, name in symbols if not any(image.symbols_named(name))}
+    return list(lacking.values())
+
+
 def _chosen_systems(rtos: str) -> Iterable[TaskSystem]:
     if rtos == AUTO:
         return shipped_systems()

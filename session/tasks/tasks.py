@@ -2,20 +2,28 @@
 
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.choice import PastSource, past_of
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history
 from rvtrace_gdb.session.tasks.reader import TaskReader
-from rvtrace_gdb.session.tasks.task_system import shipped_systems, system_of
+from rvtrace_gdb.session.tasks.task_system import AUTO, OFF, missing_symbols, shipped_systems, system_of
 from rvtrace_gdb.session.tasks.turn_finder import TurnFinder
 from rvtrace_gdb.session.tasks.turns import TaskTurns
 from rvtrace_gdb.support.errors import Progress, silent
 
 
 class NoTasks(NoTrace):
-    """The program has no operating system that is known here."""
+    """The program has no operating system that is known here, or not the one that the user named (*rtos*)."""
 
-    def __init__(self) -> None:
+    def __init__(self, image: Image, rtos: str) -> None:
+        if rtos == OFF:
+            super().__init__("tasks are switched off: `set trace rtos off`, or --rtos off; with auto they are found")
+            return
+        if rtos != AUTO:
+            lacks = [f"{system.name}: it has no symbol {symbol}" for system, symbol in missing_symbols(image, rtos)]
+            super().__init__(f"this program is not {'; '.join(lacks)}. With auto its system is found, if it is known")
+            return
         names = ", ".join(system.name for system in shipped_systems())
         super().__init__(
             f"no operating system is recognised in this program, by its symbols; known are {names}."
@@ -40,7 +48,7 @@ def tasks_of(session: PastSource, selected: SelectedHistory, progress: Progress 
         image = selected.program.base
         system = system_of(image, selected.rtos)
         if system is None:
-            raise NoTasks
+            raise NoTasks(image, selected.rtos)
         calls, frames = call_history(session, selected, progress), call_frames(session, selected, progress)
         past = past_of(session, selected, progress)
         if past is not None:

@@ -76,6 +76,17 @@ def test_a_damaged_list_is_said_and_no_task_is_gone(monkeypatch: pytest.MonkeyPa
     assert "the list of suspended tasks is damaged (it has an item at 0x80007c01, which is not aligned)" in problem
 
 
+def test_the_instruction_tells_why_where_the_trace_does_not() -> None:
+    """N-Trace has no causes. FreeRTOS yields by ecall here, and the tick is an interrupt."""
+    session = Session()
+    session.open(kept_run("freertos").capture, None)
+    found = tasks_answer(session, Context(), switches=True)
+    session.close()
+    yields = [it.why for it in found.switches if it.place is not None and it.place.name == "vPortYield"]
+    assert len(yields) > 10 and set(yields) == {"environment call"}
+    assert {it.why for it in found.switches} == {"call", "environment call", "interrupt"}
+
+
 def answer_of(run: TaskRun) -> TasksAnswer:
     session = Session()
     session.open(run.capture, None)
@@ -109,5 +120,5 @@ def test_the_shell_and_gdb_print_the_same(capsys: pytest.CaptureFixture[str]) ->
     assert [int(line.split()[0][1:]) for line in lines[2:5]] == [it["number"] for it in fields["switches"][:3]]
     assert lines[5] == f"... {len(fields['switches']) - 3} more"
     assert "unknown option -x" in shown["trace tasks -x"]
-    nothing = "no operating system is recognised in this program"
-    assert nothing in shown["trace tasks "] and nothing in shown["trace tasks  "]
+    assert "this program is not Linux: it has no symbol init_task" in shown["trace tasks "]
+    assert "tasks are switched off: `set trace rtos off`" in shown["trace tasks  "]
