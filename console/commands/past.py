@@ -214,7 +214,7 @@ def _writer_lines(query: _PastQuery, name: str, writer: ValueWriter, previous: i
     if writer.number is None:
         return
     if line:
-        yield f"{line}\t{code}" if code else line
+        yield f"{line}\t{code}"
     history, program = query.selected.history, query.selected.program
     with Disassemblers(program) as source:
         shape = text_rows.Modifiers(paint=query.shown.paint)
