@@ -26,6 +26,7 @@ Usage: trace history [-all | -task T | -process P | -thread T]
 
 RANGE: nothing, the last ten, and then the next ten each time;
   -      the ten before those shown last
+  -N     the last N, as `rvtrace decode FILE -N` at the shell
   N      ten starting with number N
   A,B    numbers A to B inclusive
   A,+N   N instructions starting with A

@@ -32,6 +32,8 @@ LIST_NUMBERS = "rows of this list go from 1 to {} (the number after @ is that in
 """The listing mode for lists with numbers of their own that show rows of another list."""
 
 _NUMBER = re.compile(r"\s*([0-9]+)")
+_NEWEST = re.compile(r"-0*([1-9][0-9]*)")
+"""`-N`, the newest N, as at the shell: gdb has `-` alone, the page before."""
 
 
 class RangeError(RvtraceError):
@@ -83,6 +85,8 @@ class Cursor:
             selection = self._forward(size, length)
         elif args == "-":
             selection = self._backward(size, length)
+        elif (newest := _NEWEST.fullmatch(args)) is not None:
+            selection = PageSelection(max(length + 1 - int(newest[1][:40]), 1), length + 1)
         else:
             selection = _within(*_explicit(args, size, self._listing), length, self._numbers)
         self._shown = selection
