@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.calls.owners import OwnerTurns
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.session.context import Context
@@ -88,6 +89,10 @@ class HistorySource(Protocol):
         """Return the object of type *kind* that belongs to *history*; *make* creates it when there is none yet."""
         ...
 
+    def owner_turns(self, selected: SelectedHistory, progress: Progress) -> OwnerTurns:
+        """Return whose call stack runs from where on, as far as that is known; nothing without an operating system."""
+        ...
+
 
 class HistoryCache:
     """Objects by their type and the history to which they belong."""
@@ -117,8 +122,35 @@ class HistoryCache:
         self._objects.clear()
 
 
+class _CallsByOwners(dict[tuple[str, str], CallHistory]):
+    """The calls of a history with the turns of its tasks, by what the user set of systems and of values."""
+
+
+class _FramesOfCalls(dict[int, CallFrames]):
+    """The call stacks of a history, by the id of its calls, which are kept as long."""
+
+
+class FunctionLists(dict[int, FunctionList]):
+    """The lists of the functions of a history, by the id of its calls, which are kept as long."""
+
+
 def call_history(session: HistorySource, selected: SelectedHistory, progress: Progress = silent) -> CallHistory:
-    """Return the functions that ran, which are computed once for each history."""
+    """Return the functions that ran, which are computed once for each history. Where it is known which task runs, its
+    own call stack goes on in its turn.
+    """
+    history, program = selected.history, selected.program
+    turns = session.owner_turns(selected, progress)
+    if not turns:
+        return plain_call_history(session, selected, progress)
+    kept, key = session.cached(_CallsByOwners, history, _CallsByOwners), (selected.rtos, selected.values)
+    if key not in kept:
+        kept[key] = CallHistory(history, program, None, turns=turns)
+    kept[key].go_on(progress)
+    return kept[key]
+
+
+def plain_call_history(session: HistorySource, selected: SelectedHistory, progress: Progress = silent) -> CallHistory:
+    """Return the same without knowledge of tasks, which are found with it."""
     history, program = selected.history, selected.program
     calls = session.cached(CallHistory, history, lambda: CallHistory(history, program, None))
     calls.go_on(progress)  # continues where it was interrupted
@@ -129,13 +161,27 @@ def functions_of(session: HistorySource, selected: SelectedHistory, progress: Pr
     """Return the functions that ran, for lists of functions and calls."""
     history, program = selected.history, selected.program
     calls = call_history(session, selected, progress)
-    return session.cached(FunctionList, history, lambda: FunctionList(history, program, progress, calls))
+    kept = session.cached(FunctionLists, history, FunctionLists)
+    if id(calls) not in kept:
+        kept[id(calls)] = FunctionList(history, program, progress, calls)
+    return kept[id(calls)]
 
 
 def call_frames(session: HistorySource, selected: SelectedHistory, progress: Progress = silent) -> CallFrames:
-    """Return the call stacks of a history."""
-    history = selected.history
-    return session.cached(CallFrames, history, lambda: CallFrames(history, call_history(session, selected, progress)))
+    """Return the call stacks of a history, see `call_history`."""
+    return _frames_of(session, selected.history, call_history(session, selected, progress))
+
+
+def plain_call_frames(session: HistorySource, selected: SelectedHistory, progress: Progress = silent) -> CallFrames:
+    """Return the same without knowledge of tasks."""
+    return _frames_of(session, selected.history, plain_call_history(session, selected, progress))
+
+
+def _frames_of(session: HistorySource, history: History, calls: CallHistory) -> CallFrames:
+    kept = session.cached(_FramesOfCalls, history, _FramesOfCalls)
+    if id(calls) not in kept:
+        kept[id(calls)] = CallFrames(history, calls)
+    return kept[id(calls)]
 
 
 class Searches:

@@ -28,10 +28,16 @@ from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
 from rvtrace_gdb.session.errors import Busy, NoTrace, Unsupported, WrongXlen
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.program import LoadedProgram
-from rvtrace_gdb.session.queries.functions import FunctionList
 from rvtrace_gdb.session.queries.pages import PageSelection
 from rvtrace_gdb.session.reverse_debugger import ProxyLock, ReverseDebugger, check_present, is_away, positions
-from rvtrace_gdb.session.selected_history import HistoryCache, LastRequest, Searches, SelectedHistory, functions_of
+from rvtrace_gdb.session.selected_history import (
+    FunctionLists,
+    HistoryCache,
+    LastRequest,
+    Searches,
+    SelectedHistory,
+    functions_of,
+)
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.extents import Extent
@@ -40,6 +46,7 @@ from rvtrace_gdb.support.text import Line
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 if TYPE_CHECKING:
+    from rvtrace_gdb.decode.calls.owners import OwnerTurns
     from rvtrace_gdb.decode.reconstruction.facts import StopState
     from rvtrace_gdb.session.recording import TraceRecording
     from rvtrace_gdb.session.sources.esp32_memory import ChipReading
@@ -369,6 +376,12 @@ class Session:
         current = () if self._last_decoded is None else self._last_decoded.harts.histories.values()
         return self._cache.get(kind, history, make, current)
 
+    def owner_turns(self, selected: SelectedHistory, progress: Progress) -> "OwnerTurns":
+        """Return whose call stack runs from where on, see `HistorySource`."""
+        from rvtrace_gdb.session.tasks.owner_turns import owner_turns  # only where calls are looked at
+
+        return owner_turns(self, selected, progress)
+
     def prepare(self, progress: Progress) -> None:
         """Compute what takes long for the history that was decoded last. Raises what *progress* raises."""
         decoded = self._last_decoded
@@ -481,7 +494,7 @@ class Session:
     def restart_pages(self) -> None:
         """Let all lists begin again: another client looks at them."""
         self.searches = Searches(self)
-        self._cache.drop(FunctionList)
+        self._cache.drop(FunctionLists)
         if self._decoded_capture is not None:
             self._decoded_capture.restart_pages()
 

@@ -21,6 +21,7 @@ from rvtrace_gdb.decode.calls.edges import PLAIN
 from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.interrupted import with_places
 from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
+from rvtrace_gdb.decode.calls.owners import OwnerTurns
 from rvtrace_gdb.decode.calls.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import (
     NEVER,
@@ -80,13 +81,15 @@ class CallHistory:
         *,
         begin: PieceBegin | None = None,
         traps: dict[int, list[Event]] | None = None,
+        turns: OwnerTurns = (),
     ) -> None:
         """*begin*, *traps*: of a piece of a history (`decode.calls.pieces`): where it begins, and its traps with their
-        places.
+        places. *turns*: of the owners of call stacks, where they are known.
         """
         self.history = history
-        self._traps = with_places(history, program, traps_of(history)) if traps is None else traps
-        self._entries = HistoryEntries(history, program, self._traps)
+        begins = (position for position, _ in turns)
+        self._traps = with_places(history, program, traps_of(history), begins) if traps is None else traps
+        self._entries = HistoryEntries(history, program, self._traps, turns)
         states = self._states = States(self._entries.images)
         self.frames = states.frames
         self.mismatched, self.different_steps = states.mismatched, states.steps

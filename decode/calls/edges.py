@@ -23,7 +23,7 @@ class StackOperation(NamedTuple):
     CALL and SWAP the return address; for TRAP the address at which it resumes, UNKNOWN if that cannot be known.
     *inner*, *times*: what a REPEAT repeats. *unexpected*: a RETURN goes where no call can have left its address.
     *switches*: the function that is left took another stack: it may go on in another task. *asked*:
-    an instruction asked for a TRAP, so its handler may.
+    an instruction asked for a TRAP, so its handler may. *owner*: whose turn begins, or whose stack goes on here.
     """
 
     kind: StackOperationKind
@@ -36,6 +36,7 @@ class StackOperation(NamedTuple):
     unexpected: bool = False
     switches: bool = False
     asked: bool = False
+    owner: int = UNKNOWN
 
 
 class CallEdge(NamedTuple):

@@ -32,11 +32,17 @@ class StackOperationKind(IntEnum):
     """A repetition of other operations."""
     DOUBT = 11
     """Of a frame alone: one of several stacks goes on below it, and which one is not known yet."""
+    OWNER = 12
+    """The stack is that of an owner who is known (`decode.calls.owners`)."""
+    TURN = 13
+    """An owner's turn has begun: its stack goes on where this one is left."""
 
 
 DEPTH_AT_MOST = 1 << 16
 """Deeper stacks lose their older half."""
 _SEARCHED = 256
+_INSTRUCTION = 4
+"""The longest instruction that asks for a trap, in bytes."""
 _KNOWN_AT_MOST = 1 << 19
 _LISTS_AT_MOST = 1 << 16
 
@@ -54,9 +60,10 @@ class Frame:
     asked     of a TRAP: an instruction asked for it, and may have asked for another task
     choices   of a DOUBT: the stacks of which one goes on
     doubt     the DOUBT at the bottom of the stack, if there is one
+    owner     the number of the stack's owner, UNKNOWN: nobody knows (`decode.calls.owners`)
     """
 
-    __slots__ = ("asked", "back", "below", "choices", "depth", "doubt", "function", "kind", "level", "rank")
+    __slots__ = ("asked", "back", "below", "choices", "depth", "doubt", "function", "kind", "level", "owner", "rank")
 
     def __init__(
         self,
@@ -69,7 +76,9 @@ class Frame:
         *,
         asked: bool = False,
         choices: "tuple[Choice, ...]" = (),
+        owner: int = UNKNOWN,
     ) -> None:
+        self.owner: int = owner if below is None else below.owner
         self.kind, self.back, self.function, self.level, self.below = kind, back, function, level, below
         self.asked, self.choices = asked, choices
         self.doubt: Frame | None = self if kind is StackOperationKind.DOUBT else None if below is None else below.doubt
@@ -94,7 +103,7 @@ class Frames:
     """All frames, and all lists of stacks that wait, each once."""
 
     def __init__(self) -> None:
-        self._frames: dict[tuple[int, int, int, int, int, bool], Frame] = {}
+        self._frames: dict[tuple[int, int, int, int, int, bool, int], Frame] = {}
         self._doubts: dict[tuple[int, ...], Frame] = {}
         self._lists: dict[tuple[int, ...], Waiting] = {}
 
@@ -117,7 +126,9 @@ class Frames:
         if known is None:
             if len(self._doubts) >= _LISTS_AT_MOST:
                 self._doubts.clear()
-            made = Frame(StackOperationKind.DOUBT, at, UNKNOWN, level, None, level, choices=choices)
+            owners = {it.waited.owner for it in choices}
+            owner = owners.pop() if len(owners) == 1 else UNKNOWN
+            made = Frame(StackOperationKind.DOUBT, at, UNKNOWN, level, None, level, choices=choices, owner=owner)
             known = self._doubts[key] = made
         return known
 
@@ -130,16 +141,17 @@ class Frames:
         level: int,
         *,
         asked: bool = False,
+        owner: int = UNKNOWN,
     ) -> Frame:
-        """Return the frame of a call made on top of *below*."""
-        key = (kind, back, function, level, id(below), asked)
+        """Return the frame of a call made on top of *below*. *owner*: of the stack, if nothing is below."""
+        key = (kind, back, function, level, id(below), asked, owner if below is None else UNKNOWN)
         frame = self._frames.get(key)
         if frame is None or frame.below is not below:
             if len(self._frames) >= _KNOWN_AT_MOST:
                 self._frames.clear()
             if below is not None and below.depth >= DEPTH_AT_MOST:
                 below = self._newer_half(below)
-            frame = self._frames[key] = Frame(kind, back, function, level, below, asked=asked)
+            frame = self._frames[key] = Frame(kind, back, function, level, below, asked=asked, owner=owner)
         return frame
 
     def kept(
@@ -154,7 +166,7 @@ class Frames:
         asked: bool,
     ) -> Frame:
         """Return a frame that was kept, with what was below it."""
-        key = (kind, back, function, level, id(below), asked)
+        key = (kind, back, function, level, id(below), asked, UNKNOWN)
         frame = self._frames.get(key)
         if frame is None or frame.below is not below or frame.rank != rank:
             frame = self._frames[key] = Frame(kind, back, function, level, below, rank, asked=asked)
@@ -169,7 +181,9 @@ class Frames:
             frame = frame.below
         below = None
         for kept in reversed(frames):
-            below = Frame(kept.kind, kept.back, kept.function, kept.level, below, kept.rank, asked=kept.asked)
+            below = Frame(
+                kept.kind, kept.back, kept.function, kept.level, below, kept.rank, asked=kept.asked, owner=top.owner
+            )
         assert below is not None
         return below
 
@@ -208,6 +222,11 @@ def has_not_gone_on(top: Frame) -> bool:
 def is_call(frame: Frame | None, to: int) -> bool:
     """Return whether a frame is a call that returns to an address."""
     return frame is not None and frame.kind is StackOperationKind.CALL and frame.back == to
+
+
+def resumes(trap: Frame, to: int) -> bool:
+    """Return whether what was interrupted goes on at an address: behind the instruction, if that asked for the trap."""
+    return to == trap.back or (trap.asked and 0 < to - trap.back <= _INSTRUCTION)
 
 
 def without_call(choice: Choice, to: int) -> Choice | None:

@@ -90,7 +90,7 @@ class _EntryBlock:
         number = self.number(position)
         if position == self.begins[-1]:
             state = self.taken[number].state
-            return StackLevel(state.stack, state.level, state.waiting, self._stretches[-1])
+            return StackLevel(state.stack, state.level, state.waiting, self._stretches[-1], state.owners)
         return self._inside(number)[1].stacks_at(position - self.begins[number])
 
     def called(self, level: int, stretch: int, position: int) -> int | None:
@@ -119,7 +119,8 @@ class _EntryBlock:
             origin, unit = self.taken[number].origin, self.taken[number].unit
             calls, stretch = origin.calls(self._frames), self._stretches[number]
             lows = apply_operations(calls, unit.edge.operations) if unit.edge.operations else []
-            at = StackLevel(calls.stack, calls.level, calls.waiting, stretch + max(len(lows) - 1, 0))
+            last = stretch + max(len(lows) - 1, 0)
+            at = StackLevel(calls.stack, calls.level, calls.waiting, last, calls.owners)
             inside = part_frames(self._frames, unit.summaries, unit.summaries.summary_of(unit.part), at)
             found = self._opened[number] = lows, inside
         return found

@@ -4,6 +4,7 @@ The address in their packet is undefined (payloads, format 3 subformat 1, thaddr
 place. It is used for the call stack alone: the handler may have gone on in another task, so no event gets it as a fact.
 """
 
+from collections.abc import Iterable
 from itertools import islice
 
 from rvtrace_gdb.decode.history.events import EventKind
@@ -15,29 +16,35 @@ LONGEST_HANDLER = 1 << 16
 """How many instructions are looked at for the end of a handler."""
 
 
-def with_places(history: History, program: Program, traps: dict[int, list[Event]]) -> dict[int, list[Event]]:
-    """Return *traps*, by position, in which the first of each chain has the place where it hit, if its end shows it."""
+def with_places(
+    history: History, program: Program, traps: dict[int, list[Event]], turns: Iterable[int] = ()
+) -> dict[int, list[Event]]:
+    """Return *traps*, by position, in which the first of each chain has the place where it hit, if its end shows it.
+    *turns*: where another task is known to begin its turn: a handler in which one does ends elsewhere.
+    """
     hit = {event.position for event in history.events if event.kind is EventKind.TRAP}
-    found = dict(traps)
+    found, begins = dict(traps), set(turns)
     for position, chain in traps.items():
         if chain[0].last_pc is None:
             image = program.image_of(history.context_at(position - 1))
-            place = _resumed_at(history, program, position, len(chain), hit)
+            place = _resumed_at(history, program, position, len(chain), hit, begins)
             if place is not None and _leads_to(image, history.pc(position - 1), place):
                 found[position] = [chain[0]._replace(last_pc=place), *chain[1:]]
     return found
 
 
-def _resumed_at(history: History, program: Program, position: int, depth: int, hit: set[int]) -> int | None:
+def _resumed_at(
+    history: History, program: Program, position: int, depth: int, hit: set[int], turns: set[int]
+) -> int | None:
     """Return where the hart went on after *depth* handlers, which begin at *position*; None if that is not seen.
 
-    *hit*: the positions of all traps.
+    *hit*: the positions of all traps; *turns*: where other tasks begin to run.
     """
     image = program.image_of(history.context_at(position))
     returns: dict[int, bool] = {}
     returned = False
     for at, pc in enumerate(islice(history.pcs(position), LONGEST_HANDLER), position):
-        if pc == GAP:
+        if pc == GAP or (at in turns and at != position):
             return None
         if at in hit and at != position:
             if returned:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import StackOperation
 from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, Frame, Frames, Waiting
+from rvtrace_gdb.decode.calls.owners import NOBODY, StackOwners
 from rvtrace_gdb.decode.calls.stack import CallStacks
 from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
 from rvtrace_gdb.decode.history.history import Path, RepeatPath
@@ -20,16 +21,19 @@ HIGHEST = 1 << 62
 
 
 class StackLevel(NamedTuple):
-    """Call stacks, the level of the function that runs, and the number of the stretch in which it does."""
+    """Call stacks, the level of the function that runs, the number of the stretch in which it does, and their
+    owners.
+    """
 
     stack: Frame | None
     level: int
     waiting: Waiting
     stretch: int
+    owners: StackOwners = NOBODY
 
     def calls(self, frames: Frames) -> CallStacks:
         """Return the call stacks, to apply operations to them."""
-        return CallStacks(frames, self.stack, self.level, self.waiting)
+        return CallStacks(frames, self.stack, self.level, self.waiting, self.owners)
 
 
 def lowest_in(lows: Sequence[int], number: int) -> int:
@@ -131,7 +135,7 @@ class PartFrames:
     def _add_piece(self, begin: int, step_lows: Sequence[int], calls: CallStacks, child: Summary | None) -> None:
         """Add a piece, and apply it to *calls*."""
         self._stretch += max(len(step_lows) - 1, 0)
-        at = StackLevel(calls.stack, calls.level, calls.waiting, self._stretch)
+        at = StackLevel(calls.stack, calls.level, calls.waiting, self._stretch, calls.owners)
         if child is None or not child.begins:
             self._pieces.append(_PartPiece(begin, step_lows, at, None, ()))
         else:
@@ -174,7 +178,7 @@ class _RepeatFrames(PartFrames):
         number = len(self._pieces)
         lows: Sequence[int] = ()
         if number > DEPTH_AT_MOST:  # as `CallStacks` has it
-            self._calls = CallStacks(self._frames)
+            self._calls = CallStacks(self._frames, owners=self._calls.owners)
             lows, self._steady = (HIGHEST, 0), True
         elif number:
             lows = apply_operations(self._calls, self._again)

@@ -15,8 +15,10 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.calls.edges import CallEdge, Edges, StackOperation
 from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, StackOperationKind, Waiting
 from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
+from rvtrace_gdb.decode.calls.owners import NOBODY, OwnerTurns, StackOwners, with_owner
 from rvtrace_gdb.decode.calls.served import served_calls
-from rvtrace_gdb.decode.calls.stack import CallStacks, Names
+from rvtrace_gdb.decode.calls.stack import CallStacks
+from rvtrace_gdb.decode.calls.stretches import Names
 from rvtrace_gdb.decode.calls.summaries import Summaries
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, AnyPath, Event, History, Path
@@ -29,22 +31,27 @@ TrapPcs = tuple[int | None, int | None]
 class MarkedEntry(NamedTuple):
     """An entry, or the rest of one, that runs in the program with this number, after these traps.
 
-    *served*: for a gap in which a debugger served an `ebreak`, its address.
+    *served*: for a gap in which a debugger served an `ebreak`, its address. *owner*: whose turn begins here, UNKNOWN:
+    nobody knows; None: none does.
     """
 
     entry: AnyPath
     program: int
     traps: tuple[TrapPcs, ...]
     served: int | None = None
+    owner: int | None = None
 
 
 class HistoryEntries:
     """The entries of *history*; *images*: the programs that ran, the first one first. *traps* is a result of
-    `traps_of`.
+    `traps_of`. *turns*: of the owners of call stacks.
     """
 
-    def __init__(self, history: History, program: Program, traps: dict[int, list[Event]]) -> None:
+    def __init__(
+        self, history: History, program: Program, traps: dict[int, list[Event]], turns: OwnerTurns = ()
+    ) -> None:
         self._all = history.entries
+        self._owners = dict(turns)
         self._served = served_calls(history, program)
         self.images: list[Image] = []
         self._instead: dict[int, list[AnyPath | MarkedEntry]] = {}  # what entries are replaced by, by their numbers
@@ -52,7 +59,7 @@ class HistoryEntries:
         changes = [(position, self._program_number(image)) for position, image in _images(history, program)]
         self._begins = [position for position, _ in changes]
         self._programs = [number for _, number in changes]
-        marks = sorted({*traps, *self._begins[1:], *self._served})
+        marks = sorted({*traps, *self._begins[1:], *self._served, *self._owners})
         places = ((*history.entry_at(position), position) for position in marks)
         for (number, begin), cuts in groupby(places, itemgetter(0, 1)):
             self._instead[number] = list(self._cut_entry(number, begin, [cut for _, _, cut in cuts], traps))
@@ -98,7 +105,7 @@ class HistoryEntries:
             hit = tuple((trap.last_pc, trap.next_pc) for trap in traps.get(position, ()))
             program = self._program_at(position)
             piece = _piece(entry, position - begin, end - begin)
-            marked = MarkedEntry(piece, program, hit, self._served.get(position))
+            marked = MarkedEntry(piece, program, hit, self._served.get(position), self._owners.get(position))
             yield self._marked.setdefault(marked, marked)
 
 
@@ -192,7 +199,7 @@ class CallState(dict[CallStateKey, "CallStep"]):
     changes nothing.
     """
 
-    __slots__ = ("_take", "last", "level", "lows", "number", "program", "stack", "waiting")
+    __slots__ = ("_take", "last", "level", "lows", "number", "owners", "program", "stack", "waiting")
 
     def __init__(
         self,
@@ -203,15 +210,17 @@ class CallState(dict[CallStateKey, "CallStep"]):
         last: int,
         program: int,
         take: "Callable[[CallState, CallStateKey], CallStep]",
+        owners: StackOwners = NOBODY,
     ) -> None:
         super().__init__()
+        self.owners = owners
         self.number, self.lows = number, (level,)
         self.stack, self.level, self.waiting = stack, level, waiting
         self.last, self.program, self._take = last, program, take
 
     def calls(self, frames: Frames) -> CallStacks:
         """Return the call stacks, to apply operations to them."""
-        return CallStacks(frames, self.stack, self.level, self.waiting)
+        return CallStacks(frames, self.stack, self.level, self.waiting, self.owners)
 
     def __missing__(self, key: CallStateKey) -> "CallStep":
         step = self[key] = self._take(self, key)
@@ -271,7 +280,7 @@ class States:
     def __init__(self, images: list[Image]) -> None:
         self.frames = Frames()
         self._images = images
-        self._states: dict[tuple[int, int, int, int, int], CallState] = {}
+        self._states: dict[tuple[int, int, int, int, int, StackOwners], CallState] = {}
         self._units: dict[tuple[int, int, CallStateKey], Unit] = {}
         self._summaries: dict[tuple[int, int], Summaries] = {}
         self._pieces: dict[tuple[int, int, int], CallStep] = {}
@@ -312,13 +321,13 @@ class States:
 
     def _step(self, state: CallState, unit: Unit, program: int) -> CallStep:
         if not unit.operations:  # most: nothing becomes of the stacks
-            following = self._call_state(state.stack, state.level, state.waiting, unit.last, program)
+            following = self._call_state(state.stack, state.level, state.waiting, unit.last, program, state.owners)
             step = CallStep(len(self.steps), state, unit, following, state.lows)
             self.steps.append(step)
             return step
         calls = state.calls(self.frames)
         calls.do(unit.operations)
-        following = self._call_state(calls.stack, calls.level, calls.waiting, unit.last, program)
+        following = self._call_state(calls.stack, calls.level, calls.waiting, unit.last, program, calls.owners)
         names = None if len(calls.lows) == 1 else calls.names
         step = CallStep(len(self.steps), state, unit, following, calls.lows, names)
         self.steps.append(step)
@@ -326,13 +335,15 @@ class States:
             self.mismatched.add(step)
         return step
 
-    def _call_state(self, stack: Frame | None, level: int, waiting: Waiting, last: int, program: int) -> CallState:
-        key = (id(stack), level, id(waiting), last, program)
+    def _call_state(
+        self, stack: Frame | None, level: int, waiting: Waiting, last: int, program: int, owners: StackOwners = NOBODY
+    ) -> CallState:
+        key = (id(stack), level, id(waiting), last, program, owners)
         state = self._states.get(key)
         if state is None or state.stack is not stack or state.waiting is not waiting:
             if len(self._states) >= _STATES_AT_MOST:
                 self._states.clear()
-            state = CallState(len(self.all), stack, level, waiting, last, program, self.step_from)
+            state = CallState(len(self.all), stack, level, waiting, last, program, self.step_from, owners)
             self._states[key] = state
             self.all.append(state)
         return state
@@ -361,6 +372,8 @@ class States:
             edge = edges.trapped(last, traps)
         else:
             edge = edges.step(last, summaries.summary_of(entry).first)
+        if isinstance(key, MarkedEntry) and key.owner is not None:
+            edge = with_owner(edge, key.owner, at_gap=last < 0 or summaries.summary_of(entry).first == GAP)
         return Unit(entry, edge, summaries, trapped=bool(traps))
 
     def _of_program(self, number: int, before: int) -> Summaries:

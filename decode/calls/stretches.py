@@ -8,7 +8,33 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.frame import Frame
-from rvtrace_gdb.decode.calls.stack import Names, Settled
+
+
+class Settled(NamedTuple):
+    """What was known as the stack *doubt* is the stack *name*, which had *waited*.
+
+    *raised*: by so many levels. *number*: of the stretches that had begun.
+    """
+
+    number: int
+    doubt: int
+    name: int
+    waited: Frame
+    raised: int
+
+
+class Names(NamedTuple):
+    """What became of the stacks, by their names: 0, that of the task that ran; 1, 2, ... those that waited; new ones
+    are negative.
+
+    ran      the stack of each stretch after the first
+    now      that of the task that runs now, and those that wait
+    settled  the doubts that ended
+    """
+
+    ran: tuple[int, ...]
+    now: tuple[int, ...]
+    settled: tuple[Settled, ...]
 
 
 class Told(NamedTuple):

@@ -184,7 +184,7 @@ class TickShares:
         kinds = {operation.kind for operation in summary.operations}
         if kinds <= _DEEPER:
             return tree.node(at.stack, unit.summaries.edges.functions.start_of(summary.first))
-        inside = CallStacks(self._calls.frames, at.stack, at.level, at.waiting)
+        inside = CallStacks(self._calls.frames, at.stack, at.level, at.waiting, at.owners)
         inside.do(summary.operations)
         if len(inside.lows) > 1:
             return None

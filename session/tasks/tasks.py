@@ -5,7 +5,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.choice import PastSource, past_of
-from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history
+from rvtrace_gdb.session.selected_history import SelectedHistory, plain_call_frames, plain_call_history
 from rvtrace_gdb.session.tasks.reader import TaskReader
 from rvtrace_gdb.session.tasks.task_system import AUTO, OFF, missing_symbols, shipped_systems, system_of
 from rvtrace_gdb.session.tasks.turn_finder import TurnFinder
@@ -49,20 +49,21 @@ def tasks_of(session: PastSource, selected: SelectedHistory, progress: Progress 
         system = system_of(image, selected.rtos)
         if system is None:
             raise NoTasks(image, selected.rtos)
-        calls, frames = call_history(session, selected, progress), call_frames(session, selected, progress)
+        calls = plain_call_history(session, selected, progress)
+        frames = plain_call_frames(session, selected, progress)
         past = past_of(session, selected, progress)
         if past is not None:
             past.prepare(progress)
         reader = TaskReader(system, image, past, selected.hart)
         finder = TurnFinder(
             reader, image, calls, frames,
-            has_values=past is not None, is_alone=_is_alone(session), progress=progress,
+            has_values=past is not None, is_alone=is_alone(session), progress=progress,
         )  # fmt: skip
         kept[key] = finder.turns()
     return kept[key]
 
 
-def _is_alone(session: PastSource) -> bool:
+def is_alone(session: PastSource) -> bool:
     """Return whether the trace is that of a single hart."""
     capture = session.capture()
     return len({*(it.hart for it in capture.encoders), *(it.hart for it in capture.records)}) < 2

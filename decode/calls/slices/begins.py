@@ -14,6 +14,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.edges import CallEdge, StackOperation
 from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, Frame, StackOperationKind, Waiting
+from rvtrace_gdb.decode.calls.owners import StackOwners
 from rvtrace_gdb.decode.calls.slices.net import (
     IN_GAP,
     CallItem,
@@ -66,7 +67,7 @@ class _CallItems:
     def __init__(self, calls: CallHistory, is_short: IsShort) -> None:
         self._calls, self._short = calls, is_short
         self._nets: dict[int, Net] = {}
-        self._of_parts: dict[tuple[int, int, int, int], _PartNet] = {}
+        self._of_parts: dict[tuple[int, int, int, int, StackOwners], _PartNet] = {}
         self._sketches: dict[Summaries, Sketches] = {}
 
     def between(self, part: range, progress: Progress) -> Iterator[CallItem]:
@@ -278,7 +279,7 @@ class _CallItems:
 
     def _net(self, sketches: Sketches, sketch: Sketch, function: int, at: CallStacks) -> tuple[Net, CallStacks]:
         """Return what a short part does, and the stacks after it."""
-        key = (id(sketch), id(at.stack), at.level, id(at.waiting))
+        key = (id(sketch), id(at.stack), at.level, id(at.waiting), at.owners)
         known = self._of_parts.get(key)
         if known is None or known.sketch is not sketch or known.before != (at.stack, at.waiting):
             if len(self._of_parts) >= _PARTS_REMEMBERED:
@@ -289,7 +290,7 @@ class _CallItems:
         return known.net, known.after
 
     def _copied(self, at: CallStacks) -> CallStacks:
-        return CallStacks(self._calls.frames, at.stack, at.level, at.waiting)
+        return CallStacks(self._calls.frames, at.stack, at.level, at.waiting, at.owners)
 
     def _all_items(
         self, summaries: Summaries, edge: CallEdge, summary: Summary, at: CallStacks

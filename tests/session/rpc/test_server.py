@@ -390,7 +390,7 @@ def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> 
 
     mark = "waves_status", dict[str, Any]()
     at_start = loaded(("hello", {}))
-    assert 20 < len(at_start) <= 95
+    assert 20 < len(at_start) <= 97
     kinds = ("decode.ntrace", "decode.etrace", "decode.ctr", "decode.tandem", "session.sources.", "transport.usb")
     assert [name for name in at_start if name.startswith(kinds)] == []
     page = "page", {"what": "history", "context": {"elf": str(DEMO)}}
@@ -398,7 +398,7 @@ def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> 
     assert {name for name in opened - at_start if name.startswith(("session.formats.", "session.sources."))} == {
         "session.formats.ntrace"
     }
-    assert len(opened) <= 154
+    assert len(opened) <= 157
 
 
 @pytest.mark.parametrize(
