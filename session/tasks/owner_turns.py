@@ -1,6 +1,6 @@
-"""Whose call stack runs from where on: what is known of turns without call stacks, for call stacks.
+"""Whose call stack runs from where on: what is known of turns, for call stacks.
 
-Which task runs in a turn may have been concluded from call stacks (`TaskSource.CALLS`): that says nothing about them.
+A context that no task confirms may be that of a process, whose threads have a stack each: then it is not known.
 """
 
 from typing import TYPE_CHECKING
@@ -36,9 +36,9 @@ def _owners(turns: "TaskTurns") -> OwnerTurns:
     from rvtrace_gdb.decode.calls.frame import UNKNOWN
     from rvtrace_gdb.session.tasks.turns import TaskSource
 
-    known, nobody = (TaskSource.MEMORY, TaskSource.CONTEXT, TaskSource.STACK), len(turns.tasks)
-    found = list[tuple[int, int]]()
+    nobody, found = len(turns.tasks), list[tuple[int, int]]()
     for turn in turns.turns:
-        task = turn.task if turn.source in known else nobody if turn.source is TaskSource.NONE else None
-        found.append((turn.begin, UNKNOWN if task is None else task))
-    return found if any(turn.source in known for turn in turns.turns) else ()
+        is_known = turn.task is not None and turns.tasks[turn.task].address is not None
+        owner = turn.task if is_known else nobody if turn.source is TaskSource.NONE else None
+        found.append((turn.begin, UNKNOWN if owner is None else owner))
+    return found if any(0 <= owner < nobody for _, owner in found) else ()
