@@ -141,7 +141,7 @@ def add_program_arguments(parser: argparse.ArgumentParser, *, capture: bool = Tr
         parser, RAW, "code in memory", "What memory had comes before what the ELF has: kernels change their own code."
     )
     memory.add_argument(
-        "--memory", action="append", default=[], metavar="FILE@ADDRESS",
+        "--memory", dest="memory_dumps", action="append", default=[], metavar="FILE@ADDRESS",
         help="the content of memory at this address, such as a page of the kernel or firmware (may be repeated)",
     )  # fmt: skip
     memory.add_argument(
@@ -173,7 +173,7 @@ class Programs:
         maps, vdso, sysroot = (getattr(args, name, None) for name in ("maps", "vdso", "sysroot"))
         kernel = KernelCopies(
             getattr(args, "kernel_pages", None),
-            tuple(map(_dump, getattr(args, "memory", ()))),
+            tuple(map(_dump, getattr(args, "memory_dumps", ()))),
             tuple((os.path.abspath(path), bias) for path, bias in map(placement, getattr(args, "symbols", ()))),
         )
         return cls(tuple(args.elf), tuple(maps or ()), vdso, sysroot, kernel)
