@@ -130,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
             elf = None if request.perf else request.elf_of_settings()
             said = session.open_capture(capture, inputs.title(args.output), elf)[1:]
             decoded = session.harts(progress=shown.progress)
-            hint = hints_of_history(capture, decoded, shown.progress)
+            hint = hints_of_history(capture, decoded, shown.progress, raw=not request.perf)
         except BaseException:  # also at Ctrl-C: the bytes may be a trace
             capture_file.save(capture, args.output)
             raise

@@ -23,11 +23,13 @@ from rvtrace_gdb.support.text import hint, warning
 _SWITCHES = ("timestamps", "btm", *(feature.ntrace for feature in RAW_NTRACE))
 
 
-def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress) -> list[str]:
-    """Return a hint about better options for a decoded trace, or none. Raises only what *progress* raises."""
+def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress, *, raw: bool = False) -> list[str]:
+    """Return a hint about better options for a decoded trace, or none. *raw*: its bytes are not those of a capture,
+    though its settings may be. Raises only what *progress* raises.
+    """
     if is_imported(capture) and any(is_tandem(sink.data) for sink in capture.sinks):
         return [hint("these are the bytes of a tandem trace: --tandem")]
-    if is_imported(capture) and _is_doubtful(decoded):
+    if (raw or is_imported(capture)) and _is_doubtful(decoded):
         framed = [line for sink in capture.sinks for line in _hints_of_frames(sink, capture, decoded)]
         if framed:
             return framed[:1]

@@ -28,7 +28,8 @@ _NO_TRACES = {
     b"PK\x03\x04": "is a capture (a ZIP file), not raw bytes: it is read without --ntrace, --etrace, --tandem,"
     " --settings, and needs no `rvtrace import`",
     b"\x7fELF": "is an ELF file, not a trace",
-    b"PERFILE2": "is a perf.data: `rvtrace import` makes a capture of it",
+    b"PERFILE2": "is a perf.data: `rvtrace import FILE` makes a capture of the file; from standard input it reads only"
+    " what `perf record -o -` writes (--perf)",
 }
 """The first bytes of files that are not raw trace bytes, with what they are."""
 

@@ -62,6 +62,8 @@ class PerfTrace:
         from rvtrace_gdb.session.perf_data.importing import PerfPrograms, import_perf_data
         from rvtrace_gdb.session.perf_data.recording import read_recording
 
+        if programs.sysroot is not None and not os.path.isdir(programs.sysroot):
+            raise RawError(f"--sysroot {programs.sysroot}: there is no such directory")
         if programs.maps:
             raise RawError("--maps: perf.data has the mappings of its processes, leave it out")
         try:

@@ -180,6 +180,8 @@ def import_request(args: argparse.Namespace, file: str, hart: int) -> RequestedT
     """
     programs = Programs.from_arguments(args)
     if perf.is_wanted(args):
+        for name in _given(args, _FRAMED):
+            raise RawError(f"{name} is for raw bytes: a perf.data says whether its trace is in frames, leave it out")
         return RequestedTrace(file, raw_bytes(args), programs, perf=perf.PerfTrace(args.pid))
     if args.log is not None or (not _has_format(args) and logs.is_log_file(file)):
         return RequestedTrace(file, None, programs, log=_logged(args))

@@ -500,6 +500,8 @@ def parse(content: bytes, file: str, progress: Progress = silent) -> Capture:
     """Return the capture in the bytes of a capture file; *file* is its name in messages. Raises `CaptureError`,
     BadLimit.
     """
+    if content.startswith((b"PERFILE2", b"2ELIFREP")):
+        raise CaptureError(file, "is a perf.data, not a capture file: `rvtrace import` makes one of it")
     if not content.startswith(b"PK\x03\x04"):
         made_by = "written by `trace save`; `rvtrace import` makes one of raw trace bytes"
         raise CaptureError(file, "is empty" if not content else f"is not a capture file (.rvt, {made_by})")

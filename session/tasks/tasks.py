@@ -1,8 +1,10 @@
 """The tasks of a session's trace: `tasks_of` is what everybody asks."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.session.capture.model import CapturedThread
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.choice import PastSource, past_of
 from rvtrace_gdb.session.selected_history import SelectedHistory, plain_call_frames, plain_call_history
@@ -11,12 +13,17 @@ from rvtrace_gdb.session.tasks.task_system import AUTO, OFF, missing_symbols, sh
 from rvtrace_gdb.session.tasks.turn_finder import TurnFinder
 from rvtrace_gdb.session.tasks.turns import TaskTurns
 from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.text import printable
+
+_NAMED = 10  # threads in a message
 
 
 class NoTasks(NoTrace):
-    """The program has no operating system that is known here, or not the one that the user named (*rtos*)."""
+    """The program has no operating system that is known here, or not the one that the user named (*rtos*). *threads*:
+    those of Linux that the capture knows all the same.
+    """
 
-    def __init__(self, image: Image, rtos: str) -> None:
+    def __init__(self, image: Image, rtos: str, threads: Sequence[CapturedThread] = ()) -> None:
         if rtos == OFF:
             super().__init__("tasks are switched off: `set trace rtos off`, or --rtos off; with auto they are found")
             return
@@ -27,8 +34,18 @@ class NoTasks(NoTrace):
         names = ", ".join(system.name for system in shipped_systems())
         super().__init__(
             f"no operating system is recognised in this program, by its symbols; known are {names}."
-            " A file describes another one: docs/tasks.md"
+            " A file describes another one: docs/tasks.md" + _threads_text(threads)
         )
+
+
+def _threads_text(threads: Sequence[CapturedThread]) -> str:
+    """Return what is known instead: threads of Linux, by which lists of functions, calls and events can be asked."""
+    if not threads:
+        return ""
+    names = [f"{it.process}/{it.id}" + (f" ({it.name})" if it.name else "") for it in threads]
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    known = printable(f"{', '.join(names[:_NAMED])}{more}")
+    return f". The capture has processes of Linux, PROCESS/THREAD: {known}: `functions` with --process or --thread"
 
 
 class _FoundTurns(NamedTuple):
@@ -48,7 +65,7 @@ def tasks_of(session: PastSource, selected: SelectedHistory, progress: Progress 
         image = selected.program.base
         system = system_of(image, selected.rtos)
         if system is None:
-            raise NoTasks(image, selected.rtos)
+            raise NoTasks(image, selected.rtos, session.capture().threads)
         calls = plain_call_history(session, selected, progress)
         frames = plain_call_frames(session, selected, progress)
         past = past_of(session, selected, progress)

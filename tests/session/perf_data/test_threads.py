@@ -106,3 +106,21 @@ def test_a_thread_that_is_not_there(capture: Path, capsys: pytest.CaptureFixture
     ):
         assert main(["functions", str(capture), *words]) == 1
         assert why in capsys.readouterr().err
+
+
+def test_tasks_names_the_processes(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tasks", str(capture)]) == 1
+    said = capsys.readouterr().err
+    assert "PROCESS/THREAD: 100/100 (" in said and ", 100/101 (my worker), 200/200 (" in said
+    assert said.rstrip().endswith("`functions` with --process or --thread")
+
+
+def test_what_is_not_for_perf_data_is_refused(capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    perf = capture.with_name("perf.data")
+    for words, why in (
+        (["import", str(perf), "-o", "-", "--frames", "coresight"], "--frames is for raw bytes: a perf.data says"),
+        (["import", str(perf), "-o", "-", "--sysroot", "/nowhere/at/all"], "--sysroot /nowhere/at/all: there is"),
+        (["decode", str(perf)], "is a perf.data, not a capture file: `rvtrace import` makes one of it"),
+    ):
+        assert main(words) == 1
+        assert why in capsys.readouterr().err
