@@ -52,7 +52,7 @@ def _is_doubtful(decoded: Decoded) -> bool:
     return (
         decoded.harts.accounting.skipped > 0
         or not any(history.instructions for history in histories)
-        or any(event.kind is EventKind.MISMATCH for history in histories for event in history.events)
+        or any(history.kind_counts.get(EventKind.MISMATCH) for history in histories)
     )
 
 

@@ -34,7 +34,8 @@ CASES = [
     "tandem show {tandem} --elf {elf}", "tandem convert {tandem} --elf {elf} --to spike -o {out}",
     "tandem verify {tandem} --elf {elf}",
     "tandem verify {tandem} --mask-file {empty}", "import-dt {source} -o {out}",
-    "tasks {capture} --rtos {rtos}",
+    "tasks {capture} --rtos {rtos}", "decode {capture} --memory {elf}@0x70000000",
+    "decode {capture} --symbols {symbols}",
     "init --device-tree {source} -o {out} --yes", "encode --elf {elf} --pcs {pcs} -o {out}",
     "encode --elf {elf} --pcs {pcs} --etrace --parameters {parameters} -o {out}", "usb list --target {target}",
 ]  # fmt: skip
@@ -52,7 +53,8 @@ WRITTEN = re.compile(r"--output|--report|--unix|--write|--side-door|--log-retire
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pipes")
-    found = {name: folder / name for name in ("script", "parameters", "empty", "pcs", "maps", "target", "rtos", "out")}
+    names = ("script", "parameters", "empty", "pcs", "maps", "target", "rtos", "symbols", "out")
+    found = {name: folder / name for name in names}
     found["elf"] = elf = demo(folder)
     for name, more, options in (("ntrace", "", []), ("etrace", " -format etrace", []), ("tandem", "", ["--tandem"])):
         found["script"].write_text(f"start{more}\nrun until finish\nstop\n")
@@ -69,6 +71,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         'name = "x"\nsymbols = ["main"]\nswitches = ["fib"]\n[current]\ntask = ["0"]\n[task]\nname = ["0"]\n'
     )
     found["pcs"].write_text("80000000\n80000004\n80000008\n")
+    found["symbols"].write_text("0000000080000000 T _start\n")
     found["maps"].write_text(f"80000000-80001000 r-xp 00001000 00:00 0    {elf}\n")
     found["source"] = HOME / "tests" / "data" / "device-tree" / "clusters.dts"
     return found

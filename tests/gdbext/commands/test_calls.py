@@ -143,7 +143,8 @@ def test_the_tree_counts(session: Demo) -> None:
 
 
 def test_help_and_completion(session: Demo) -> None:
-    assert "Usage: trace functions [-unfolded] [/MODIFIERS] [RANGE]" in session.said["help trace functions"]
+    usage = "Usage: trace functions [-unfolded] [-task T | -process P | -thread T]\n"
+    assert usage in session.said["help trace functions"]
     assert "trace functions" in session.said["complete trace func"]
 
 

@@ -176,9 +176,14 @@ def test_wrong_arguments(command: str, line: str, capture: Path) -> None:
 
 @every_gdb
 @pytest.mark.parametrize(
-    ("typed", "offered"), [("trace history -", ["trace history -all"]), ("trace history -al", ["trace history -all"]),
-                           ("trace history 1", []), ("trace hist", ["trace history"])]
-)  # fmt: skip
+    ("typed", "offered"),
+    [
+        ("trace history -", [f"trace history -{it}" for it in ("all", "process", "task", "thread")]),
+        ("trace history -al", ["trace history -all"]),
+        ("trace history 1", []),
+        ("trace hist", ["trace history"]),
+    ],
+)
 def test_completion(gdb: str, typed: str, offered: list[str]) -> None:
     assert ask_gdb(None, [SOURCE, f"complete {typed}"], gdb=gdb)[f"complete {typed}"].split("\n")[:-1] == offered
 

@@ -104,7 +104,10 @@ if GDB16 is not None:  # gdb 13 has no DAP
     def test_what_is_wrong_is_one_line(dap: Dap) -> None:
         dap.repl("set style enabled on")  # gdb 18 colours names in its errors
         for request, arguments, line in (
-            ("rvtrace/history", {"at": 1}, "rvtrace/history: there is no argument at: it takes begin, count, opcodes"),
+            (
+                "rvtrace/history", {"at": 1},
+                "rvtrace/history: there is no argument at: it takes begin, count, task, process, thread, opcodes",
+            ),
             ("rvtrace/find", {}, "-rvtrace-find: LOCATION is missing"),
             ("gotoTargets", {"source": {"path": "no such.c"}, "line": 1}, "No source file named no such.c."),
             ("dataBreakpointInfo", {"name": "nothing"}, 'No symbol "nothing" in current context.'),
