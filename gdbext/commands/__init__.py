@@ -160,8 +160,8 @@ class TraceCommand(Command, name="trace", kind=gdb.COMMAND_RUNNING, completer=gd
 
     Record         start, stop, status; info and regs show the hardware
     Look           explain (how it ended), history, functions, calls, stack,
-                   tasks, report, coverage, intervals, top, find, events, gaps, dump, itc;
-                   `layout trace`, and here in it
+                   tasks, report, coverage, intervals, top, find, events, gaps,
+                   dump, itc; `layout trace`, and here in it
     Check          check: how sure one can be of the trace; diff: another run
     Go back        connect, goto, position, live; fork: go on from there; enter
                    for hooks, native for `record btrace`, waves: viewers follow

@@ -39,6 +39,7 @@ UNTYPED = {
     "reverse.md": 4,  # programs of tests, QEMU
     "sifive-v0.md": 1,  # a board
     "tandem.md": 1,  # a core
+    "tasks.md": 1,  # nothing is printed
     "target-description.md": 1,  # nothing is printed
     "targets.md": 2,  # a board; nothing is printed
     "top.md": 1,  # while it runs
