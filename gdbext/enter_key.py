@@ -25,6 +25,35 @@ class EnterKey:
         self._typed = "", None
 
 
+class RepeatedAnswer:
+    """The part of a command whose answer is there as a whole, and whose next rows Enter shows. *_most*: rows at a time,
+    0: all; *_shown*: so many were shown.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._enter = EnterKey()
+        self._shown = self._most = 0
+
+    def invoke(self, argument: str, from_tty: bool) -> None:
+        if self._enter.repeats(argument, from_tty):
+            self._show_more()
+            return
+        try:
+            self._show_answer(argument)
+        except BaseException:
+            self._enter.forget()
+            raise
+
+    def _show_answer(self, argument: str) -> None:
+        """Ask, and show the first rows. Raises gdb.GdbError."""
+        raise NotImplementedError
+
+    def _show_more(self) -> None:
+        """Show the next rows."""
+        raise NotImplementedError
+
+
 def is_available(from_tty: bool) -> bool:
     """Return whether Enter repeats the command that runs. *from_tty*: as `invoke` has it."""
     return from_tty and (bool(screen.CONSOLE) or _last_command() is not None)

@@ -7,7 +7,7 @@ from typing import Any
 from rvtrace_gdb.gdbext import completion, results
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands.explain import GdbExplainSymbols, range_and_options
-from rvtrace_gdb.gdbext.enter_key import EnterKey
+from rvtrace_gdb.gdbext.enter_key import RepeatedAnswer
 from rvtrace_gdb.gdbext.options import Option, Table
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
@@ -20,7 +20,7 @@ _TOP = Option("-top", ("how many frames and functions are shown, 0: all;", "defa
 STACK = Table("trace stack [RANGE]", (HART, _TOP))
 
 
-class StackCommand(Command, name="trace stack"):
+class StackCommand(RepeatedAnswer, Command, name="trace stack"):
     __doc__ = f"""Say how deep the stack was, and what took it.
 {STACK.usage()}
 
@@ -40,19 +40,7 @@ one hart: A, A,B or A,+N or A,-N. Enter shows more frames and functions."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._enter = EnterKey()
         self._depths: list[StackDepth] = []
-        self._shown = self._most = 0
-
-    def invoke(self, argument: str, from_tty: bool) -> None:
-        if self._enter.repeats(argument, from_tty):
-            self._show_more()
-            return
-        try:
-            self._show_answer(argument)
-        except BaseException:
-            self._enter.forget()
-            raise
 
     def _show_answer(self, argument: str) -> None:
         numbers, options = range_and_options(argument, STACK, "trace stack")

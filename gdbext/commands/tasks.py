@@ -7,7 +7,7 @@ from typing import Any
 from rvtrace_gdb.gdbext import completion, results
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands.explain import GdbExplainSymbols, range_and_options
-from rvtrace_gdb.gdbext.enter_key import EnterKey
+from rvtrace_gdb.gdbext.enter_key import RepeatedAnswer
 from rvtrace_gdb.gdbext.options import Option, Table
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
@@ -21,7 +21,7 @@ _TOP = Option("-top", (f"how many rows are shown, 0: all; default: {SHOWN}",), n
 TASKS = Table("trace tasks [RANGE]", (_SWITCHES, HART, _TOP))
 
 
-class TasksCommand(Command, name="trace tasks"):
+class TasksCommand(RepeatedAnswer, Command, name="trace tasks"):
     __doc__ = f"""List the tasks that ran: of FreeRTOS, Zephyr, RT-Thread or Linux.
 {TASKS.usage()}
 
@@ -39,20 +39,8 @@ A, A,B or A,+N or A,-N. Enter shows more rows."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._enter = EnterKey()
         self._answer: TasksAnswer | None = None
         self._switches = False
-        self._shown = self._most = 0
-
-    def invoke(self, argument: str, from_tty: bool) -> None:
-        if self._enter.repeats(argument, from_tty):
-            self._show_more()
-            return
-        try:
-            self._show_answer(argument)
-        except BaseException:
-            self._enter.forget()
-            raise
 
     def _show_answer(self, argument: str) -> None:
         numbers, options = range_and_options(argument, TASKS, "trace tasks")
