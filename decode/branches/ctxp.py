@@ -16,7 +16,6 @@ from rvtrace_gdb.decode.branches.items import NO_SETTINGS, BranchItem, Settings
 from rvtrace_gdb.decode.branches.walk import StraightCode, TransferHistory, skipped
 from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.history.events import (
-    Accounting,
     EventKind,
     Loss,
     LossCause,
@@ -199,8 +198,7 @@ def history_of(
             decoded += EVENT.size
             decoder.take(event, offset)
     decoder.end(len(data))
-    history = decoder.history.builder.finish(Accounting(len(data), decoded, 0, len(data) - decoded))
-    return SourceHistories({0: history}, history.accounting)
+    return decoder.history.finish(len(data), len(data) - decoded)
 
 
 class _CtxpDecoder:

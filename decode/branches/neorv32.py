@@ -31,7 +31,7 @@ from rvtrace_gdb.decode.branches.items import NO_SETTINGS, BranchItem, Settings
 from rvtrace_gdb.decode.branches.walk import StraightCode, TransferHistory, skipped
 from rvtrace_gdb.decode.executed.encoder_ingress import Block, IngressTrap
 from rvtrace_gdb.decode.history.builder import SourceHistories
-from rvtrace_gdb.decode.history.events import Accounting, StartReason, StopReason, Trap, TrapKind
+from rvtrace_gdb.decode.history.events import StartReason, StopReason, Trap, TrapKind
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
@@ -135,8 +135,7 @@ def history_of(
     decoder.end(whole, settings)
     if whole < len(data):
         decoder.history.loss(skipped(len(data) - whole, _CUT), whole)
-    history = decoder.history.builder.finish(Accounting(len(data), whole, 0, len(data) - whole))
-    return SourceHistories({0: history}, history.accounting)
+    return decoder.history.finish(len(data), len(data) - whole)
 
 
 class _PairDecoder:

@@ -2,8 +2,18 @@
 
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.history.builder import HistoryBuilder
-from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause, Start, StartReason, Stop, StopReason, Trap
+from rvtrace_gdb.decode.history.builder import HistoryBuilder, SourceHistories
+from rvtrace_gdb.decode.history.events import (
+    Accounting,
+    EventKind,
+    Loss,
+    LossCause,
+    Start,
+    StartReason,
+    Stop,
+    StopReason,
+    Trap,
+)
 from rvtrace_gdb.decode.history.history import Path
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, Program
@@ -161,6 +171,11 @@ class TransferHistory:
     def loss(self, cause: Loss, offset: int) -> None:
         """Add a gap for bytes that are no entry."""
         self.builder.gap(EventKind.LOSS, offset, cause)
+
+    def finish(self, total: int, skipped: int) -> SourceHistories:
+        """Return the history, of a trace of *total* bytes of which *skipped* could not be used."""
+        accounting = Accounting(total, total - skipped, 0, skipped)
+        return SourceHistories({0: self.builder.finish(accounting)}, accounting)
 
     def off(self, offset: int, reason: StopReason) -> None:
         """Record that what follows is not in the trace."""

@@ -94,5 +94,6 @@ def _trap_ended_by(stack: Frame, operation: StackOperation) -> Frame | None:
 def is_nested(stack: Frame | None, operation: StackOperation) -> bool:
     """Return whether an operation returns from a handler to another one, which it interrupted, on the same stack."""
     trap = newest_trap(stack) if operation.kind is StackOperationKind.TRAP_RETURN else None
-    is_interrupted = trap is not None and not trap.asked and trap.back == operation.to
-    return is_interrupted and newest_trap(trap.below) is not None  # type: ignore[union-attr]
+    if trap is None or trap.asked or trap.back != operation.to:
+        return False
+    return newest_trap(trap.below) is not None

@@ -19,7 +19,7 @@ from rvtrace_gdb.decode.branches.gem5.packets import CutMessage, Gem5Field, Gem5
 from rvtrace_gdb.decode.branches.items import NO_SETTINGS, Settings
 from rvtrace_gdb.decode.branches.walk import StraightCode, TransferHistory, skipped
 from rvtrace_gdb.decode.history.builder import SourceHistories
-from rvtrace_gdb.decode.history.events import Accounting, Loss, StartReason, StopReason, Trap, TrapKind
+from rvtrace_gdb.decode.history.events import Loss, StartReason, StopReason, Trap, TrapKind
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, sequential_target
@@ -53,8 +53,7 @@ def history_of(
         offset += found.size
         count += 1
     decoder.end(len(data))
-    accounting = Accounting(len(data), len(data) - decoder.skipped, 0, decoder.skipped)
-    return SourceHistories({0: decoder.history.builder.finish(accounting)}, accounting)
+    return decoder.history.finish(len(data), decoder.skipped)
 
 
 class _Contradiction(Exception):

@@ -19,7 +19,6 @@ from rvtrace_gdb.decode.branches.tacit.reader import CUT_OFF, CutPacket, PacketR
 from rvtrace_gdb.decode.branches.walk import StraightCode, TransferHistory, skipped
 from rvtrace_gdb.decode.history.builder import SourceHistories
 from rvtrace_gdb.decode.history.events import (
-    Accounting,
     ContextChange,
     EventKind,
     Loss,
@@ -62,8 +61,7 @@ def history_of(
             progress("decoding", offset, len(data))
         decoder.take(found, offset)
     decoder.end(len(data))
-    accounting = Accounting(len(data), len(data) - decoder.skipped, 0, decoder.skipped)
-    return SourceHistories({0: decoder.history.builder.finish(accounting)}, accounting)
+    return decoder.history.finish(len(data), decoder.skipped)
 
 
 class _TacitDecoder:
