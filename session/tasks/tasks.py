@@ -88,9 +88,5 @@ def is_alone(session: PastSource) -> bool:
 
 def known_tasks(session: PastSource, selected: SelectedHistory, progress: Progress = silent) -> TaskTurns | None:
     """Return the same, None if the program has no operating system that is known."""
-    if system_of(selected.program.base, selected.rtos) is None:
-        return None
-    try:
-        return tasks_of(session, selected, progress)
-    except NoTasks:
-        return None
+    has_system = system_of(selected.program.base, selected.rtos) is not None
+    return tasks_of(session, selected, progress) if has_system else None
