@@ -30,7 +30,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.queries.functions import FunctionList
+from rvtrace_gdb.session.queries.lists.functions import FunctionList
 
 PAGE = 10
 

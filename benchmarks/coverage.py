@@ -26,7 +26,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.search import ExecutionSearch, arrivals, entries_of, executions
-from rvtrace_gdb.session.queries.functions import Coverage
+from rvtrace_gdb.session.queries.lists.functions import Coverage
 
 HEADS = ("counting", "a half", "table", "function", "find", "arrivals", "entries")
 

@@ -20,8 +20,8 @@ from long_runs import histories
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.context_images import ContextImages
-from rvtrace_gdb.session.queries.history_rows import annotations, rows
-from rvtrace_gdb.session.queries.interleaved import Interleaved
+from rvtrace_gdb.session.queries.lists.history_rows import annotations, rows
+from rvtrace_gdb.session.queries.lists.interleaved import Interleaved
 
 PAGE, MANY, HARTS = 10, 4096, 4
 Pages = Callable[[int, int], object]

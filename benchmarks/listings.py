@@ -29,8 +29,8 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.session.queries.executions import ExecutionQuery
-from rvtrace_gdb.session.queries.search import EventQuery, GapQuery, ListQuery, PagedResults
+from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.lists.search import EventQuery, GapQuery, ListQuery, PagedResults
 
 PAGE = 10
 

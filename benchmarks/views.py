@@ -44,7 +44,7 @@ from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.profile.hart_profile import hart_profile
 from rvtrace_gdb.reports.profile.model import Profile
-from rvtrace_gdb.session.queries.reports import ReportChoice, reports
+from rvtrace_gdb.session.queries.reports.report import ReportChoice, reports
 
 WANTED = {
     "HTM": ["--ntrace"],

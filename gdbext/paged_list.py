@@ -1,7 +1,7 @@
 """The lists of the session, which are shown in pages: the argument that the user types, the request, and the printing.
 
 A list command says which list it is, and how a row is printed. Its RANGE means the same for every list; the session
-reads it (session/queries/pages.py), with the errors of gdb's `record instruction-history`.
+reads it (session/queries/lists/pages.py), with the errors of gdb's `record instruction-history`.
 """
 
 from __future__ import annotations

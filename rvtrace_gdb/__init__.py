@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from rvtrace_gdb.session.capture.file import save as save_capture
     from rvtrace_gdb.session.capture.model import Capture, PlaceNote
     from rvtrace_gdb.session.context import Context
-    from rvtrace_gdb.session.queries.program_coverage import program_coverage
-    from rvtrace_gdb.session.queries.reports import hart_profiles
+    from rvtrace_gdb.session.queries.coverage.program_coverage import program_coverage
+    from rvtrace_gdb.session.queries.reports.report import hart_profiles
     from rvtrace_gdb.session.questions.blame.ranking import blame
     from rvtrace_gdb.session.questions.divergence.question import RunDifference, diff_sessions
     from rvtrace_gdb.session.session import Session
@@ -87,14 +87,14 @@ _HOMES = {
     "WorstInterval": ("rvtrace_gdb.console.bench.intervals", "WorstInterval"),
     "blame": ("rvtrace_gdb.session.questions.blame.ranking", "blame"),
     "diff_sessions": ("rvtrace_gdb.session.questions.divergence.question", "diff_sessions"),
-    "hart_profiles": ("rvtrace_gdb.session.queries.reports", "hart_profiles"),
+    "hart_profiles": ("rvtrace_gdb.session.queries.reports.report", "hart_profiles"),
     **{
         f"hot_{rows}": ("rvtrace_gdb.reports.profile.hottest", f"hot_{rows}")
         for rows in ("blocks", "branches", "edges", "functions", "lines")
     },
     "load_capture": ("rvtrace_gdb.session.capture.file", "load"),
     "merged_coverage": ("rvtrace_gdb.reports.coverage.program_coverage", "merged"),
-    "program_coverage": ("rvtrace_gdb.session.queries.program_coverage", "program_coverage"),
+    "program_coverage": ("rvtrace_gdb.session.queries.coverage.program_coverage", "program_coverage"),
     "save_capture": ("rvtrace_gdb.session.capture.file", "save"),
     "source_coverage": ("rvtrace_gdb.reports.coverage.source_coverage", "source_coverage"),
     "sum_of_profiles": ("rvtrace_gdb.reports.profile.sums", "sum_of"),

@@ -33,8 +33,8 @@ from rvtrace_gdb.session.formats import sinks as formats_sinks
 from rvtrace_gdb.session.formats.format import AnyNumberedItems
 from rvtrace_gdb.session.formats.sinks import GrowingHistories, HartHistories, SinkDecoding
 from rvtrace_gdb.session.program import CodeOnTarget, LoadedProgram
-from rvtrace_gdb.session.queries.history_rows import rows
-from rvtrace_gdb.session.queries.pages import Cursor, PageSelection, RangeError
+from rvtrace_gdb.session.queries.lists.history_rows import rows
+from rvtrace_gdb.session.queries.lists.pages import Cursor, PageSelection, RangeError
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import counted, hint, warning
 

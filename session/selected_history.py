@@ -14,8 +14,8 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture
-from rvtrace_gdb.session.queries.functions import FunctionList
-from rvtrace_gdb.session.queries.search import Accesses, ListQuery, PagedResults, Where
+from rvtrace_gdb.session.queries.lists.functions import FunctionList
+from rvtrace_gdb.session.queries.lists.search import Accesses, ListQuery, PagedResults, Where
 from rvtrace_gdb.support.errors import Progress, silent
 
 if TYPE_CHECKING:

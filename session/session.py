@@ -28,7 +28,7 @@ from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
 from rvtrace_gdb.session.errors import Busy, NoTrace, Unsupported, WrongXlen
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.program import LoadedProgram
-from rvtrace_gdb.session.queries.pages import PageSelection
+from rvtrace_gdb.session.queries.lists.pages import PageSelection
 from rvtrace_gdb.session.reverse_debugger import ProxyLock, ReverseDebugger, check_present, is_away, positions
 from rvtrace_gdb.session.selected_history import (
     FunctionLists,
@@ -202,7 +202,7 @@ class Session:
     def history(
         self, args: str, size: int | None, context: Context, progress: Progress = silent, at: int | None = None
     ) -> Listing:
-        """Return which rows of the context's hart `trace history ARGS` shows; see `queries.pages`.
+        """Return which rows of the context's hart `trace history ARGS` shows; see `queries.lists.pages`.
 
         A running trace is read out first. *size*: how many instructions a page has, None or 0: all. *at*: the number of
         the instruction where the hart is in the past.

@@ -14,8 +14,8 @@ from rvtrace_gdb.reports.coverage.piece_coverage import JoinedCoverage
 from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage, merged
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats.divisible import DivisibleTrace
-from rvtrace_gdb.session.queries.piece_coverages import FollowedCoverage, piece_conditions_from, piece_coverage
-from rvtrace_gdb.session.queries.program_coverage import coverage_of
+from rvtrace_gdb.session.queries.coverage.piece_coverages import FollowedCoverage, piece_conditions_from, piece_coverage
+from rvtrace_gdb.session.queries.coverage.program_coverage import coverage_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
 

@@ -14,7 +14,7 @@ from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import say_about_trace
-from rvtrace_gdb.session.queries.history_part import HistoryPart
+from rvtrace_gdb.session.queries.lists.history_part import HistoryPart
 from rvtrace_gdb.session.session import Session
 
 EXAMPLES = (

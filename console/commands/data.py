@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
-from rvtrace_gdb.session.queries.search import no_access_message, no_accesses_error
+from rvtrace_gdb.session.queries.lists.search import no_access_message, no_accesses_error
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.views import json_rows, text_rows

@@ -22,7 +22,7 @@ from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.framed_sinks import AtbStream, FramedSinks, remarks_of, stream_name
 from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
 from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
-from rvtrace_gdb.session.queries.pages import Cursor, RangeError
+from rvtrace_gdb.session.queries.lists.pages import Cursor, RangeError
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.views import dump, json_rows

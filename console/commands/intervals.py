@@ -18,7 +18,7 @@ from rvtrace_gdb.console.trace_text import say_about_trace
 from rvtrace_gdb.rows.intervals import text
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, UNITS, answer_of
 from rvtrace_gdb.rows.intervals.places import TRAPS, IntervalPlace, place_of
-from rvtrace_gdb.session.queries.history_part import HistoryPart
+from rvtrace_gdb.session.queries.lists.history_part import HistoryPart
 from rvtrace_gdb.session.rpc import intervals
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session

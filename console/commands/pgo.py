@@ -18,7 +18,7 @@ from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports.pgo.forms import PgoError
 from rvtrace_gdb.session.exports.pgo.profile import GCDA, HELP, PgoChoice, made_profile
-from rvtrace_gdb.session.queries.program_counts import CountedHarts, counted_harts
+from rvtrace_gdb.session.queries.coverage.program_counts import CountedHarts, counted_harts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.files import protect_inputs

@@ -22,8 +22,8 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.exports.coverage.covered_sources import of_files
 from rvtrace_gdb.session.exports.coverage.forms import FORMS, write_sources
-from rvtrace_gdb.session.queries.pages import Cursor
-from rvtrace_gdb.session.queries.program_coverage import MEASURES, coverage_of, totals, unknown_counts
+from rvtrace_gdb.session.queries.coverage.program_coverage import MEASURES, coverage_of, totals, unknown_counts
+from rvtrace_gdb.session.queries.lists.pages import Cursor
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.files import protect_inputs

@@ -18,7 +18,7 @@ from rvtrace_gdb.rows.sql_text import distinct_names, query_lines
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded
-from rvtrace_gdb.session.queries.history_part import HistoryPart
+from rvtrace_gdb.session.queries.lists.history_part import HistoryPart
 from rvtrace_gdb.session.questions.sql.database import QueryRows, TraceDatabase
 from rvtrace_gdb.session.questions.sql.schema import TABLES, TraceTable
 from rvtrace_gdb.session.rpc import sql

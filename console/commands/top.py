@@ -20,7 +20,7 @@ from rvtrace_gdb.reports.profile.growing import GrowingProfile
 from rvtrace_gdb.rows.top_rows import TOP_ROWS, TopTable
 from rvtrace_gdb.rows.top_text import top_fields, top_lines
 from rvtrace_gdb.session.formats.stream import Arrived, StreamCounts
-from rvtrace_gdb.session.queries.top import TopTables
+from rvtrace_gdb.session.queries.reports.top import TopTables
 from rvtrace_gdb.support import colours
 from rvtrace_gdb.support.files import protect_inputs
 from rvtrace_gdb.support.text import RowPiece, columns, json_line, printable

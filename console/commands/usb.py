@@ -11,7 +11,7 @@ from rvtrace_gdb.console import commands
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import DescriptionError, UsbDescription
-from rvtrace_gdb.session.queries.known_chip import lines_of_usb
+from rvtrace_gdb.session.queries.hardware.known_chip import lines_of_usb
 from rvtrace_gdb.session.target import usb
 from rvtrace_gdb.session.target.usb import HartState, UsbBench
 from rvtrace_gdb.support.errors import RvtraceError

@@ -43,7 +43,7 @@ KINDS = tuple(
         )
     )
 )
-"""The kinds of events that `trace events` can filter by; session/queries/search.py defines them."""
+"""The kinds of events that `trace events` can filter by; session/queries/lists/search.py defines them."""
 
 _RANGE_HELP = """RANGE: as for `trace history`, but it counts the rows of this list: `1,5`
 is the first five of them. Default: the newest ten. "@" stands before the

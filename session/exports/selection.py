@@ -11,7 +11,7 @@ from rvtrace_gdb.decode.history.hart_events import HartEventKind
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports.export import Export, ExportedTrace
 from rvtrace_gdb.session.queries.hart_events import hart_event_counts, has_events_alone
-from rvtrace_gdb.session.queries.history_part import positions_of_numbers, positions_of_times
+from rvtrace_gdb.session.queries.lists.history_part import positions_of_numbers, positions_of_times
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent

@@ -9,7 +9,7 @@ from rvtrace_gdb.session.fork.errors import NoFork
 from rvtrace_gdb.session.fork.following import END, ForkFollower, Left
 from rvtrace_gdb.session.fork.fork import ForkedHart
 from rvtrace_gdb.session.past.choice import past_of
-from rvtrace_gdb.session.queries.history_part import positions_of_numbers
+from rvtrace_gdb.session.queries.lists.history_part import positions_of_numbers
 from rvtrace_gdb.session.queries.selected_harts import selected_harts
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.places import ProgramPlaces

@@ -26,7 +26,7 @@ from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.packs.contents import FILES_MOST, PackContents, PackedFile, described, packed_file, parts_of
 from rvtrace_gdb.session.packs.unpacking import as_packed
 from rvtrace_gdb.session.program import identity_of, placement
-from rvtrace_gdb.session.queries.program_coverage import coverage_of
+from rvtrace_gdb.session.queries.coverage.program_coverage import coverage_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent

@@ -18,7 +18,7 @@ from rvtrace_gdb.session.capture.container import CaptureError
 from rvtrace_gdb.session.capture.model import Capture, PlaceNote
 from rvtrace_gdb.session.capture.place_notes import NOTES_LIMIT, TEXT_LIMIT
 from rvtrace_gdb.session.decoded_capture import Decoded
-from rvtrace_gdb.session.queries.history_rows import pc_place
+from rvtrace_gdb.session.queries.lists.history_rows import pc_place
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent

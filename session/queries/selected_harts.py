@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.queries.pages import RangeError
+from rvtrace_gdb.session.queries.lists.pages import RangeError
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress

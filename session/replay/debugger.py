@@ -20,8 +20,8 @@ from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup, TargetState
 from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.session.proxy.write_log import WriteLog
-from rvtrace_gdb.session.queries.executions import ExecutionQuery
-from rvtrace_gdb.session.queries.search import ListQuery
+from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.lists.search import ListQuery
 from rvtrace_gdb.session.replay.reverse_lines import lines_before
 from rvtrace_gdb.session.replay.timeline import Timeline
 from rvtrace_gdb.session.selected_history import HistoryNumber, SelectedHistory

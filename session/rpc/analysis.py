@@ -4,7 +4,7 @@ coverage {context, args, ranges, functions, branches}: *args* is a RANGE as in `
 *ranges* restricts the answer to addresses: [begin, end, begin, end, ...], null for all. *functions* and *branches* are
 in the answer if these are not null.
 
-    {lines, hart, first, last, gaps, elsewhere,    what was counted, see `session.queries.functions.CountedPart`
+    {lines, hart, first, last, gaps, elsewhere,    what was counted, see `session.queries.lists.functions.CountedPart`
      overwritten: whether older trace was overwritten before the first instruction,
      counts: [[address, how often it ran], ...],
      branches: [[address, taken, not taken, target, next address], ...],
@@ -39,9 +39,9 @@ from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import INSTRUCTION, PC, NoWrite, Past, PastWrite
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from rvtrace_gdb.session.past.wording import SHOWN, hex_text
-from rvtrace_gdb.session.queries.functions import Coverage
-from rvtrace_gdb.session.queries.history_rows import describe_event, rows
-from rvtrace_gdb.session.queries.search import NO_ACCESSES, size_at
+from rvtrace_gdb.session.queries.lists.functions import Coverage
+from rvtrace_gdb.session.queries.lists.history_rows import describe_event, rows
+from rvtrace_gdb.session.queries.lists.search import NO_ACCESSES, size_at
 from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
 from rvtrace_gdb.session.session import Session

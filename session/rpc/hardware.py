@@ -2,7 +2,7 @@
 
 | method     | params                                   | result                                                      |
 |------------|------------------------------------------|-------------------------------------------------------------|
-| regs       | context, access, names, everything, live | {lines, csrs}; see `session.queries.registers`              |
+| regs       | context, access, names, everything, live | {lines, csrs}; see `session.queries.hardware.registers`     |
 | info       | context, live                            | {lines, capture: whether a file is described}               |
 | components | context                                  | {names} that `regs` accepts; raises nothing                 |
 | choices    | context                                  | {option: its values}, for `trace start`                     |
@@ -38,7 +38,8 @@ from rvtrace_gdb.decode.etrace.esp32.readout import MemoryAnswer
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import DescriptionError, UsbDescription
 from rvtrace_gdb.session.errors import NoElf, NoTrace, NoUsbTable, NoWay
-from rvtrace_gdb.session.queries import ctr_records, info, registers
+from rvtrace_gdb.session.queries.hardware import info, registers
+from rvtrace_gdb.session.queries.lists import ctr_records
 from rvtrace_gdb.session.rpc import protocol
 from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params, answer
 from rvtrace_gdb.session.session import Session
@@ -81,7 +82,7 @@ def propose_target(session: Session, params: Params, progress: Progress) -> Json
     wanted = not params.context().is_described()
     if not wanted or not params.given("chip"):
         return {"wanted": wanted, "lines": []}
-    from rvtrace_gdb.session.queries.known_chip import lines  # only here: sessions seldom need it
+    from rvtrace_gdb.session.queries.hardware.known_chip import lines  # only here: sessions seldom need it
 
     return {"wanted": wanted, "lines": lines(params.table("chip"))}
 
@@ -138,7 +139,7 @@ def usb_adapter(session: Session, params: Params, progress: Progress) -> JsonMes
 
 
 def usb_harts(session: Session, params: Params, progress: Progress) -> JsonMessage:
-    from rvtrace_gdb.session.queries.known_chip import lines_of_usb  # only here: sessions seldom need it
+    from rvtrace_gdb.session.queries.hardware.known_chip import lines_of_usb  # only here: sessions seldom need it
 
     described = params.context().description(os.environ).encoders
     with bench(_usb(params)) as it:

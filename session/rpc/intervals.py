@@ -12,9 +12,9 @@ function that is *first*, or of the traps that *first* is. A place is an object:
 from collections.abc import Callable, Mapping
 
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, UNITS
-from rvtrace_gdb.session.queries.history_part import HistoryPart
 from rvtrace_gdb.session.queries.intervals.answer import MeasuredIntervals
 from rvtrace_gdb.session.queries.intervals.query import IntervalQuery
+from rvtrace_gdb.session.queries.lists.history_part import HistoryPart
 from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params
 from rvtrace_gdb.session.selected_history import call_history
 from rvtrace_gdb.session.session import Session

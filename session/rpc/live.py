@@ -21,10 +21,10 @@ from rvtrace_gdb.reports.coverage.totals import Share
 from rvtrace_gdb.reports.profile.sums import sum_of
 from rvtrace_gdb.rows.top_rows import TOP_ROWS
 from rvtrace_gdb.session.capture.model import is_overwritten
-from rvtrace_gdb.session.queries.live_coverage import LiveCoverage
-from rvtrace_gdb.session.queries.program_coverage import coverage_of, totals
-from rvtrace_gdb.session.queries.reports import selected_profile
-from rvtrace_gdb.session.queries.top import TopTables
+from rvtrace_gdb.session.queries.coverage.live_coverage import LiveCoverage
+from rvtrace_gdb.session.queries.coverage.program_coverage import coverage_of, totals
+from rvtrace_gdb.session.queries.reports.report import selected_profile
+from rvtrace_gdb.session.queries.reports.top import TopTables
 from rvtrace_gdb.session.rpc.protocol import JsonMessage, Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress

@@ -12,8 +12,8 @@ Of the calls of a function there are *where*, which must be one, and *numbers* o
 from collections.abc import Sequence
 
 from rvtrace_gdb.session.past.choice import past_of
-from rvtrace_gdb.session.queries.history_part import HistoryPart
-from rvtrace_gdb.session.queries.search import BadQuery
+from rvtrace_gdb.session.queries.lists.history_part import HistoryPart
+from rvtrace_gdb.session.queries.lists.search import BadQuery
 from rvtrace_gdb.session.questions.calls_of.query import CallsOfQuery
 from rvtrace_gdb.session.questions.log.places import breakpoints
 from rvtrace_gdb.session.questions.log.query import LogQuery, LogRequest, LogTools

@@ -21,9 +21,9 @@ means the newest *count* rows, of calls the first.
 | interleaved  | `HartRows`        | the same; all harts in one list                                                   |
 | messages     | `MessageRow`      | *offset*: begin with the message that contains this byte                          |
 | accesses     | `AccessRow`       | *where*: [address, size], only accesses to this memory                            |
-| events, gaps | `FoundRow`        | *kinds* of events, see `session.queries.search`                                   |
+| events, gaps | `FoundRow`        | *kinds* of events, see `session.queries.lists.search`                             |
 | executions   | `FoundRow`        | *name*, *first*, *last*, *others*, *function*, *functions*, see                   |
-|              |                   | `session.queries.executions`; *also*: objects of these, more places in one list;  |
+|              |                   | `session.queries.lists.executions`; *also*: objects of these, more places;        |
 |              |                   | *pc*: of the live hart, for `Page.comes`                                          |
 | log          | `LoggedRow`       | see `session.rpc.log`                                                             |
 | calls_of     | `OneCallRow`      | the same                                                                          |
@@ -57,13 +57,13 @@ from rvtrace_gdb.rows.list_text import computed_words
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoFlow, NoTrace
-from rvtrace_gdb.session.queries.executions import ExecutionQuery
-from rvtrace_gdb.session.queries.functions import FunctionList
-from rvtrace_gdb.session.queries.history_rows import annotations
-from rvtrace_gdb.session.queries.history_rows import rows as history_rows
-from rvtrace_gdb.session.queries.interleaved import Interleaved
-from rvtrace_gdb.session.queries.pages import Folding, PageSelection, RangeError, RowFetch
-from rvtrace_gdb.session.queries.search import NO_GAPS_SINCE, EventQuery, GapQuery, ListQuery, PagedResults
+from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.lists.functions import FunctionList
+from rvtrace_gdb.session.queries.lists.history_rows import annotations
+from rvtrace_gdb.session.queries.lists.history_rows import rows as history_rows
+from rvtrace_gdb.session.queries.lists.interleaved import Interleaved
+from rvtrace_gdb.session.queries.lists.pages import Folding, PageSelection, RangeError, RowFetch
+from rvtrace_gdb.session.queries.lists.search import NO_GAPS_SINCE, EventQuery, GapQuery, ListQuery, PagedResults
 from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, JsonMessage, Params
 from rvtrace_gdb.session.selected_history import HistoryNumber, SelectedHistory, functions_of
 from rvtrace_gdb.session.session import Session
@@ -214,7 +214,7 @@ def _instructions(session: Session, params: Params, requested: Range, progress: 
 
 def _instructions_of_part(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     """Return the instructions of a part, which keep their numbers in the history."""
-    from rvtrace_gdb.session.queries.parts_query import InstructionQuery  # few lists are of a part
+    from rvtrace_gdb.session.queries.lists.parts_query import InstructionQuery  # few lists are of a part
 
     selected = session.selected(params.context(), progress)
     found = listed(session, InstructionQuery(), selected, params, requested, progress)
@@ -403,7 +403,7 @@ def _since(results: PagedResults, params: Params, requested: Range) -> Range:
 def _functions(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
     selected = session.selected(params.context(), progress)
     if params.is_of_part():
-        from rvtrace_gdb.session.queries.parts_query import FunctionQuery  # few lists are of a part
+        from rvtrace_gdb.session.queries.lists.parts_query import FunctionQuery  # few lists are of a part
 
         query = FunctionQuery(**_computed("functions", params))
         return listed(session, query, selected, params, requested, progress)
@@ -453,7 +453,7 @@ def _calls_of(session: Session, params: Params, requested: Range, progress: Prog
 
 
 def _records(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
-    from rvtrace_gdb.session.queries import ctr_records  # not before there are records
+    from rvtrace_gdb.session.queries.lists import ctr_records  # not before there are records
     from rvtrace_gdb.session.target.csr_access import resolved
 
     context = params.context()

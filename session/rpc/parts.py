@@ -1,7 +1,7 @@
 """Lists of what ran in a task, a process or a thread of an operating system: parameters that several lists have.
 
 *task*: the turns of tasks, see `TaskTurns.tasks_named`. *process*, *thread*: by number or name, see
-`session.queries.thread_parts`. Several at once: what is in all of them.
+`session.queries.lists.thread_parts`. Several at once: what is in all of them.
 
     task_names {context} -> {names}
 
@@ -10,9 +10,9 @@ The names of the tasks in the history that was decoded last, for completion; non
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from rvtrace_gdb.session.queries.parts_query import PartsQuery
-from rvtrace_gdb.session.queries.search import ListQuery
-from rvtrace_gdb.session.queries.thread_parts import parts_of_threads, threads_named, words_for
+from rvtrace_gdb.session.queries.lists.parts_query import PartsQuery
+from rvtrace_gdb.session.queries.lists.search import ListQuery
+from rvtrace_gdb.session.queries.lists.thread_parts import parts_of_threads, threads_named, words_for
 from rvtrace_gdb.session.rpc.protocol import PARTS, JsonMessage, Params
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames
 from rvtrace_gdb.session.session import Session

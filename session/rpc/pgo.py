@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from rvtrace_gdb.reports.profile.sums import sum_of
 from rvtrace_gdb.session.exports.pgo.profile import HELP, PgoChoice, made_profile
-from rvtrace_gdb.session.queries.program_counts import counted_harts
+from rvtrace_gdb.session.queries.coverage.program_counts import counted_harts
 from rvtrace_gdb.session.rpc.protocol import JsonMessage, Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress

@@ -28,9 +28,9 @@ from typing import Any
 from rvtrace_gdb.rows.intervals.places import EXECUTION, RETURN
 from rvtrace_gdb.rows.intervals.places import KINDS as PLACE_KINDS
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.intervals.query import PlaceQuery
-from rvtrace_gdb.session.queries.search import EventQuery, GapQuery, ListQuery
+from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.lists.search import EventQuery, GapQuery, ListQuery
 from rvtrace_gdb.support import typed
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.extents import Extent

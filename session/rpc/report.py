@@ -1,4 +1,4 @@
-"""The method of the session protocol for reports, see `session.queries.reports`.
+"""The method of the session protocol for reports, see `session.queries.reports.report`.
 
     report {context, args, hart, all, sections, top, depth, each} -> {lines, overwritten, reports, sampled}
 
@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 
 from rvtrace_gdb.rows.report_rows import DEPTH, INTERVALS, SECTIONS, TOP, USUAL
 from rvtrace_gdb.session.errors import NoFlow
-from rvtrace_gdb.session.queries.reports import ReportChoice, hart_profiles, reports
-from rvtrace_gdb.session.queries.sampled import sampled_reports
+from rvtrace_gdb.session.queries.reports.report import ReportChoice, hart_profiles, reports
+from rvtrace_gdb.session.queries.reports.sampled import sampled_reports
 from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params
 from rvtrace_gdb.session.rpc.requested_harts import requested_harts
 from rvtrace_gdb.session.session import Session

@@ -19,7 +19,7 @@ from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports.export import ExportedTrace, named
 from rvtrace_gdb.session.exports.selection import ExportOptions, exported
-from rvtrace_gdb.session.queries.history_part import HistoryPart
+from rvtrace_gdb.session.queries.lists.history_part import HistoryPart
 from rvtrace_gdb.session.questions.sql.asked import AskedTable, calls_of_table, log_table
 from rvtrace_gdb.session.questions.sql.database import QueryRows, TraceDatabase
 from rvtrace_gdb.session.questions.sql.schema import TABLES, TraceTable

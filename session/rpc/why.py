@@ -16,8 +16,8 @@ from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.rows.list_rows import WhyRow
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.past import PC
-from rvtrace_gdb.session.queries.pages import PageSelection, RangeError
-from rvtrace_gdb.session.queries.search import size_at
+from rvtrace_gdb.session.queries.lists.pages import PageSelection, RangeError
+from rvtrace_gdb.session.queries.lists.search import size_at
 from rvtrace_gdb.session.questions.why.answer import DEPTH, WhyAnswer
 from rvtrace_gdb.session.questions.why.asking import WhyQuestion, answer
 from rvtrace_gdb.session.rpc.analysis import SIZE_MOST, NoRegister

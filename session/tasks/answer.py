@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.rows.explain_rows import ExplainedPlace
 from rvtrace_gdb.rows.task_rows import HartNumber, TaskRow, TasksAnswer, TaskSwitch
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.queries.history_part import positions_of_numbers
+from rvtrace_gdb.session.queries.lists.history_part import positions_of_numbers
 from rvtrace_gdb.session.queries.selected_harts import selected_harts
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history
 from rvtrace_gdb.session.session import Session

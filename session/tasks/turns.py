@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import NamedTuple
 
-from rvtrace_gdb.session.queries.search import BadQuery
+from rvtrace_gdb.session.queries.lists.search import BadQuery
 from rvtrace_gdb.session.tasks.reader import ListedTask
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.session.queries import search
+from rvtrace_gdb.session.queries.lists import search
 from tests.gdbext.gdb_process import SOURCE, ask_gdb, every_gdb
 from tests.helpers.cross_compiler import demo
 

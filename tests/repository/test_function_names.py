@@ -54,8 +54,8 @@ session.decoded_capture found
 session.formats.sinks wanted
 session.past.live_stop wanted
 session.past.tandem.writers there
-session.queries.info found
-session.queries.registers found
+session.queries.hardware.info found
+session.queries.hardware.registers found
 session.replay.unwinder found
 session.sources.qemu.encoder wanted
 session.trap_causes found

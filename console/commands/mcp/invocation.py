@@ -7,7 +7,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.rows.answers import FrameRow
 from rvtrace_gdb.rows.list_rows import FunctionRow
-from rvtrace_gdb.session.queries.functions import FunctionList
+from rvtrace_gdb.session.queries.lists.functions import FunctionList
 from rvtrace_gdb.session.selected_history import SelectedHistory, functions_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress

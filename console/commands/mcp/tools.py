@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.console.commands.mcp.answers import tool_call
 from rvtrace_gdb.console.commands.mcp.derived import QUESTIONS
-from rvtrace_gdb.session.queries.search import KINDS
+from rvtrace_gdb.session.queries.lists.search import KINDS
 from rvtrace_gdb.support import typed
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable

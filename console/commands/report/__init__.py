@@ -21,8 +21,8 @@ from rvtrace_gdb.rows.report_rows import DEPTH, INTERVALS, SECTIONS, TOP, USUAL,
 from rvtrace_gdb.rows.report_text import report_fields, report_lines
 from rvtrace_gdb.rows.sampled_rows import SampledReport
 from rvtrace_gdb.rows.sampled_text import sampled_fields, sampled_lines
-from rvtrace_gdb.session.queries.reports import ReportChoice, reports
-from rvtrace_gdb.session.queries.sampled import merged_reports
+from rvtrace_gdb.session.queries.reports.report import ReportChoice, reports
+from rvtrace_gdb.session.queries.reports.sampled import merged_reports
 from rvtrace_gdb.session.report import notes
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import json_line

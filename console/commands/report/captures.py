@@ -11,8 +11,8 @@ from rvtrace_gdb.reports.profile.model import Profile
 from rvtrace_gdb.rows.sampled_rows import SampledReport
 from rvtrace_gdb.session import report as session_report
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.queries.reports import ReportChoice, hart_profiles
-from rvtrace_gdb.session.queries.sampled import sampled_reports
+from rvtrace_gdb.session.queries.reports.report import ReportChoice, hart_profiles
+from rvtrace_gdb.session.queries.reports.sampled import sampled_reports
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 

@@ -10,7 +10,7 @@ from rvtrace_gdb.reports.html.report import write_html
 from rvtrace_gdb.session import report as session_report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports.extra_library import library
-from rvtrace_gdb.session.queries.html_report import html_report
+from rvtrace_gdb.session.queries.reports.html_report import html_report
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.files import protect_inputs
 

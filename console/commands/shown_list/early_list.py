@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.session.decoded_capture import Decoded, GrowingTrace
 from rvtrace_gdb.session.formats.sinks import HartHistories
-from rvtrace_gdb.session.queries.search import Searcher
+from rvtrace_gdb.session.queries.lists.search import Searcher
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 

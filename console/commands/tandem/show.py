@@ -24,7 +24,7 @@ from rvtrace_gdb.decode.tandem.decoder import DecodedTandem, tandem_of
 from rvtrace_gdb.decode.tandem.wording import number_of
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.decoded_capture import Decoded
-from rvtrace_gdb.session.queries.pages import Cursor
+from rvtrace_gdb.session.queries.lists.pages import Cursor
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.support.text import counted

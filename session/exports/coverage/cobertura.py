@@ -18,7 +18,7 @@ from rvtrace_gdb.reports.coverage.source_coverage import AnyBranch, BranchCovera
 from rvtrace_gdb.reports.coverage.totals import Share
 from rvtrace_gdb.session.exports.coverage.covered_sources import CoveredSources, covered_sources, known_functions
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
-from rvtrace_gdb.session.queries.program_coverage import totals
+from rvtrace_gdb.session.queries.coverage.program_coverage import totals
 from rvtrace_gdb.support.errors import Progress, silent
 
 _HEAD = (

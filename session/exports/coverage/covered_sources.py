@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rvtrace_gdb.reports.coverage.program_coverage import merged
 from rvtrace_gdb.reports.coverage.source_coverage import FileCoverage, FunctionCoverage, source_coverage
 from rvtrace_gdb.session.exports.export import ExportedTrace
-from rvtrace_gdb.session.queries.program_coverage import coverage_of, totals, unknown_counts
+from rvtrace_gdb.session.queries.coverage.program_coverage import coverage_of, totals, unknown_counts
 from rvtrace_gdb.support.errors import Progress
 
 

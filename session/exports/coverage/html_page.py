@@ -5,7 +5,7 @@ from typing import BinaryIO
 from rvtrace_gdb.session.exports.coverage.covered_sources import CoveredSources, covered_sources
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.extra_library import library
-from rvtrace_gdb.session.queries.program_coverage import totals
+from rvtrace_gdb.session.queries.coverage.program_coverage import totals
 from rvtrace_gdb.support.errors import Progress, silent
 
 NAME = "coverage-html"

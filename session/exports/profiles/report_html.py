@@ -15,7 +15,7 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress = silent) -> 
     """Write the page. Raises LibraryMissing, and what *progress* raises."""
     library("jinja2", "jinja2", NAME)
     from rvtrace_gdb.reports.html.report import write_html  # which needs it
-    from rvtrace_gdb.session.queries.html_report import ReportedPart, report_of_parts
+    from rvtrace_gdb.session.queries.reports.html_report import ReportedPart, report_of_parts
 
     parts = []
     for hart in trace.harts:

@@ -30,9 +30,9 @@ from rvtrace_gdb.rows.intervals.answer import (
     VariationRow,
 )
 from rvtrace_gdb.rows.intervals.places import RETURN, TRAP_RETURN
-from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.intervals.query import IntervalQuery, PlaceQuery
-from rvtrace_gdb.session.queries.search import BadQuery, Places
+from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.lists.search import BadQuery, Places
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import Progress
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.events import Trap
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS
 from rvtrace_gdb.rows.intervals.places import EXECUTION, RETURN, trap_name
-from rvtrace_gdb.session.queries.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
 
 
 class PlaceQuery(NamedTuple):

@@ -22,7 +22,7 @@ from rvtrace_gdb.decode.search import entries_of, executions
 from rvtrace_gdb.reports.intervals.calls import calls_of
 from rvtrace_gdb.rows.list_rows import OneCallRow
 from rvtrace_gdb.session.past.past import Past
-from rvtrace_gdb.session.queries.search import Places, QueryResults, Searcher
+from rvtrace_gdb.session.queries.lists.search import Places, QueryResults, Searcher
 from rvtrace_gdb.session.questions.calls_of.values import CallValues
 from rvtrace_gdb.session.questions.log.query import LoggedValue, LogTools
 from rvtrace_gdb.session.questions.moment import FunctionEntries, PastMoment, UnknownPast

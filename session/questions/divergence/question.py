@@ -11,7 +11,7 @@ from rvtrace_gdb.rows.list_rows import DifferenceRow
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded
-from rvtrace_gdb.session.queries.pages import LIST_NUMBERS, Cursor, PageSelection
+from rvtrace_gdb.session.queries.lists.pages import LIST_NUMBERS, Cursor, PageSelection
 from rvtrace_gdb.session.questions.divergence.alignment import FlowSide
 from rvtrace_gdb.session.questions.divergence.builds import compared_programs
 from rvtrace_gdb.session.questions.divergence.comparison import DIFFERS, ENDS, LOST, WAITS, ComparedSide, compare

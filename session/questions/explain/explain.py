@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.history.missing import missing_parts
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding, ExplainedPlace, Explanation
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.queries.history_part import positions_of_numbers
+from rvtrace_gdb.session.queries.lists.history_part import positions_of_numbers
 from rvtrace_gdb.session.queries.selected_harts import selected_harts
 from rvtrace_gdb.session.questions.explain import calls as call_findings
 from rvtrace_gdb.session.questions.explain import divisions, stack, traps, waits

@@ -26,8 +26,8 @@ from rvtrace_gdb.decode.program.prologues import Prologues
 from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.rows.list_rows import LoggedRow, Place
 from rvtrace_gdb.session.past.past import Past
-from rvtrace_gdb.session.queries.executions import ExecutionQuery
-from rvtrace_gdb.session.queries.search import AT_GAP, BadQuery, Places, QueryResults, Searcher
+from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.lists.search import AT_GAP, BadQuery, Places, QueryResults, Searcher
 from rvtrace_gdb.session.questions.log.printf import FilledFormat, FormatPiece, count_of, parsed_format
 from rvtrace_gdb.session.questions.moment import FunctionEntries, PastMoment, UnknownPast
 from rvtrace_gdb.support.errors import Progress

@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.expressions.variables import local_variables
 from rvtrace_gdb.decode.program.dwarf_file import ERRORS
 from rvtrace_gdb.rows.list_rows import LoggedRow, OneCallRow
 from rvtrace_gdb.rows.list_text import RowFields, row_fields
-from rvtrace_gdb.session.queries.search import AT_GAP, Searcher
+from rvtrace_gdb.session.queries.lists.search import AT_GAP, Searcher
 from rvtrace_gdb.session.questions.calls_of.query import CallsOfQuery
 from rvtrace_gdb.session.questions.calls_of.values import PARAMETER
 from rvtrace_gdb.session.questions.log.query import LogQuery

@@ -12,7 +12,7 @@ from rvtrace_gdb.reports.coverage.program_coverage import BranchOutcome, JumpOut
 from rvtrace_gdb.reports.coverage.source_coverage import ProgramSource, source_coverage
 from rvtrace_gdb.rows.list_text import RowFields
 from rvtrace_gdb.session.exports.export import ExportedTrace
-from rvtrace_gdb.session.queries.program_coverage import coverage_of
+from rvtrace_gdb.session.queries.coverage.program_coverage import coverage_of
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.views.addresses import digits
 

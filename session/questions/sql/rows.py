@@ -11,8 +11,8 @@ from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
 from rvtrace_gdb.rows.list_text import FieldSymbols, RowFields, row_fields
 from rvtrace_gdb.session.exports.export import ExportedTrace
-from rvtrace_gdb.session.queries.functions import Coverage, FunctionList
-from rvtrace_gdb.session.queries.search import EventQuery, GapQuery, ListQuery, Searcher
+from rvtrace_gdb.session.queries.lists.functions import Coverage, FunctionList
+from rvtrace_gdb.session.queries.lists.search import EventQuery, GapQuery, ListQuery, Searcher
 from rvtrace_gdb.session.questions.calls_of.query import LOST, NO_RETURN
 from rvtrace_gdb.session.questions.sql.code_rows import CountedCode
 from rvtrace_gdb.support.errors import Progress

@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.calls.frames import CallFrame
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.rows.stack_rows import ChainFrame, FunctionDepth, LevelDepth, StackArea, StackDepth
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.queries.history_part import positions_of_numbers
+from rvtrace_gdb.session.queries.lists.history_part import positions_of_numbers
 from rvtrace_gdb.session.queries.selected_harts import selected_harts
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.explain import lost_trace

@@ -11,7 +11,7 @@ from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.history.hart_events import HartEventKind
 from rvtrace_gdb.rows.list_text import HART_EVENTS
-from rvtrace_gdb.session.queries.search import KINDS
+from rvtrace_gdb.session.queries.lists.search import KINDS
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode.ntrace.messages import message
 from tests.gdbext.gdb_process import GDB, SOURCE, run_gdb

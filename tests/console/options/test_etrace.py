@@ -13,7 +13,7 @@ from rvtrace_gdb.console.options.request import EncoderBytes
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, etrace_of
 from rvtrace_gdb.session.capture.file import load, save
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
-from rvtrace_gdb.session.queries.search import NO_ACCESSES
+from rvtrace_gdb.session.queries.lists.search import NO_ACCESSES
 from tests.console.options.beginnings import beginning
 from tests.decode.etrace.vectors import ROOT, expected, vector
 from tests.helpers.amounts import LONG, long_only, thorough

@@ -13,7 +13,7 @@ from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats.detect_options import guess
 from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, tandem_capture
-from rvtrace_gdb.session.queries import registers
+from rvtrace_gdb.session.queries.hardware import registers
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.views import text_rows
 from tests.decode.tandem.corpus import trace_bytes

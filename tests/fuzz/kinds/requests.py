@@ -32,7 +32,7 @@ from tests.fuzz.damage import containers, mutations
 from tests.fuzz.exercise import Input, refused
 from tests.fuzz.kinds.captures import captures
 from tests.fuzz.kinds.program_files import InFolder
-from tests.session.queries.register_target import Registers
+from tests.session.queries.hardware.register_target import Registers
 
 Request = tuple[str, dict[str, Any]]
 

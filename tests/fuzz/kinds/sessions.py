@@ -17,7 +17,7 @@ from tests.fuzz.damage import containers, mutations
 from tests.fuzz.exercise import Input
 from tests.fuzz.kinds.captures import captures
 from tests.fuzz.kinds.requests import ASKED, Requests
-from tests.session.queries.register_target import Registers
+from tests.session.queries.hardware.register_target import Registers
 
 _OTHERS = (b'{"cancel": 1}', b'{"answer": 1, "question": 1}', b"", b"[1]", b"{}")
 _PATIENCE = 60.0  # seconds for an answer: of ten that an input may take, on a machine that has much else to do

@@ -29,7 +29,7 @@ from rvtrace_gdb.decode.tandem.protocol import RECONSTRUCTED, TandemParameters
 from rvtrace_gdb.session.description.file import load as load_description
 from rvtrace_gdb.session.description.model import Description
 from rvtrace_gdb.session.description.tables import text as text_of
-from rvtrace_gdb.session.queries.pages import Cursor
+from rvtrace_gdb.session.queries.lists.pages import Cursor
 from rvtrace_gdb.session.sources.hardware import Topology
 from rvtrace_gdb.session.verify.masks import masks_of
 from rvtrace_gdb.views.text_rows import Modifiers

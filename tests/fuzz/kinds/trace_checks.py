@@ -15,9 +15,9 @@ from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.stream import Arrived, StreamFollower, StreamSource
 from rvtrace_gdb.session.queries.check import row_of
-from rvtrace_gdb.session.queries.executions import ExecutionQuery
-from rvtrace_gdb.session.queries.functions import FunctionList
-from rvtrace_gdb.session.queries.search import Accesses, EventQuery, GapQuery, PagedResults
+from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.lists.functions import FunctionList
+from rvtrace_gdb.session.queries.lists.search import Accesses, EventQuery, GapQuery, PagedResults
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.views import dump, json_rows, text_rows
 from rvtrace_gdb.views.disassembly import Disassembler

@@ -1,6 +1,6 @@
 """`trace regs` and `trace info` in the real gdb, with OpenOCD and the simulated target, and of a capture file.
 
-Which bits mean what is in tests/controlregs/trace_control/ and tests/session/queries/test_registers.py.
+Which bits mean what is in tests/controlregs/trace_control/ and tests/session/queries/hardware/test_registers.py.
 """
 
 import re

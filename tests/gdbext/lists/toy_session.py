@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rvtrace_gdb.session.__main__ import main
-from rvtrace_gdb.session.queries.pages import Cursor
+from rvtrace_gdb.session.queries.lists.pages import Cursor
 from rvtrace_gdb.session.rpc import analysis, pages, server
 from rvtrace_gdb.session.rpc.pages import ListSelection, Range
 from rvtrace_gdb.session.rpc.protocol import Params

@@ -21,9 +21,9 @@ from rvtrace_gdb.reports.profile.hart_profile import hart_profile
 from rvtrace_gdb.reports.profile.measured import measured_rows
 from rvtrace_gdb.reports.profile.sums import sum_of
 from rvtrace_gdb.rows.intervals.answer import TICKS, IntervalsAnswer
-from rvtrace_gdb.session.queries.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.intervals.answer import Finder, MeasuredIntervals
 from rvtrace_gdb.session.queries.intervals.query import IntervalQuery, PlaceQuery
+from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import silent
 from tests.decode.calls.call_histories import in_small_blocks

@@ -17,7 +17,7 @@ from rvtrace_gdb.reports.pgo.call_contexts import (
     contexts_of_program,
 )
 from rvtrace_gdb.reports.profile.hart_profile import hart_profile
-from rvtrace_gdb.session.queries.program_counts import counted_harts
+from rvtrace_gdb.session.queries.coverage.program_counts import counted_harts
 from rvtrace_gdb.session.session import Session
 from tests.decode import assembler as asm
 from tests.decode.calls.call_histories import history_of, in_small_blocks

@@ -27,7 +27,7 @@ from rvtrace_gdb.session.formats import indexed_history, registry, sinks, trace_
 from rvtrace_gdb.session.formats.indexed_history import IndexedHistory, IndexedTrace
 from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
 from rvtrace_gdb.session.formats.trace_index import IndexRecorder, index_key, read_index
-from rvtrace_gdb.session.queries.history_rows import annotations, rows
+from rvtrace_gdb.session.queries.lists.history_rows import annotations, rows
 from rvtrace_gdb.session.selected_history import functions_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent

@@ -29,8 +29,8 @@ from rvtrace_gdb.session.formats import format as formats
 from rvtrace_gdb.session.formats import registry, trace_pieces
 from rvtrace_gdb.session.formats.piece_chain import PieceChain, PieceStart
 from rvtrace_gdb.session.formats.trace_pieces import NoPieces, PieceBounds, PieceBytes, decoded_piece, scan
-from rvtrace_gdb.session.queries.piece_coverages import piece_coverage
-from rvtrace_gdb.session.queries.piece_profiles import piece_profile
+from rvtrace_gdb.session.queries.coverage.piece_coverages import piece_coverage
+from rvtrace_gdb.session.queries.reports.piece_profiles import piece_profile
 from rvtrace_gdb.support.errors import silent
 from tests.decode.etrace.random_programs import Case as EtraceCase
 from tests.decode.etrace.random_programs import any_options

@@ -108,7 +108,7 @@ ELSEWHERE = {
         "functions",
         "also",
         "pc",
-    },  # tests/session/queries/test_search.py; a live hart
+    },  # tests/session/queries/lists/test_search.py; a live hart
     "functions": {"process", "thread"},  # tests/session/perf_data/test_threads.py
 }
 """Parameters that this trace does not show. Of *fold*, too, which is for rows that repeat: test_folding.py."""

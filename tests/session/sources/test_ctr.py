@@ -19,7 +19,7 @@ from rvtrace_gdb.session.capture.model import SavedAt
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.errors import Busy, NoElf, NoTrace, WrongXlen
-from rvtrace_gdb.session.queries import ctr_records
+from rvtrace_gdb.session.queries.lists import ctr_records
 from rvtrace_gdb.session.rpc.protocol import reported_facts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.session.errors import BadOption, HartUnreachable
-from rvtrace_gdb.session.queries import info, registers
-from rvtrace_gdb.session.queries.registers import RegisterRequest
+from rvtrace_gdb.session.queries.hardware import info, registers
+from rvtrace_gdb.session.queries.hardware.registers import RegisterRequest
 from tests.session.sources.coresight_chip import NOBODY, chip, program
 
 

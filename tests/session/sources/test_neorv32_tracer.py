@@ -13,7 +13,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description import file, tables
 from rvtrace_gdb.session.description.model import DescriptionError, TracerDescription
 from rvtrace_gdb.session.errors import BadOption
-from rvtrace_gdb.session.queries.info import info
+from rvtrace_gdb.session.queries.hardware.info import info
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.simulated.devices.neorv32_tracer import Neorv32Tracer
 from tests.decode.executed.logs import PROGRAMS

@@ -17,7 +17,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import TrigAction
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.model import UsbDescription
 from rvtrace_gdb.session.errors import HartUnreachable
-from rvtrace_gdb.session.queries.info import info
+from rvtrace_gdb.session.queries.hardware.info import info
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target import usb as target_usb
 from rvtrace_gdb.session.target.link import Link, csrs_of

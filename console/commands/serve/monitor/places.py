@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.history.positions import history_number, history_positio
 from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.rows.happened_text import annotation_line
 from rvtrace_gdb.rows.list_rows import Annotation, Place
-from rvtrace_gdb.session.queries.search import KINDS
+from rvtrace_gdb.session.queries.lists.search import KINDS
 from rvtrace_gdb.session.replay.debugger import Destination, ProxyDebugger
 from rvtrace_gdb.session.replay.reverse_lines import FINISH, NEXT, STEP, STEP_INSTRUCTION, place_before
 from rvtrace_gdb.session.rpc import analysis, pages

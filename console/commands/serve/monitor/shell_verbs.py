@@ -16,7 +16,7 @@ from functools import cache
 from rvtrace_gdb.console.commands import CommandParser, Subcommand
 from rvtrace_gdb.console.options import inputs, raw
 from rvtrace_gdb.rows.list_text import MODIFIERS
-from rvtrace_gdb.session.queries.search import KINDS
+from rvtrace_gdb.session.queries.lists.search import KINDS
 from rvtrace_gdb.support.errors import RvtraceError
 
 ELSEWHERE = {

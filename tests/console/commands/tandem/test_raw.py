@@ -15,7 +15,7 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.tandem.decoder import tandem_of
 from rvtrace_gdb.decode.tandem.protocol import FLUTE, TWO_PC, TandemParameters
 from rvtrace_gdb.session.capture.file import load
-from rvtrace_gdb.session.queries.registers import captured_lines
+from rvtrace_gdb.session.queries.hardware.registers import captured_lines
 from rvtrace_gdb.session.session import Session
 from tests.decode.tandem.corpus import DATA, decoded, golden_steps, trace_bytes
 from tests.helpers.amounts import thorough

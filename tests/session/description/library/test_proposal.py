@@ -5,7 +5,7 @@ import base64
 import pytest
 
 from rvtrace_gdb.session.description.library.proposal import ChipIdentity, proposed
-from rvtrace_gdb.session.queries.known_chip import lines
+from rvtrace_gdb.session.queries.hardware.known_chip import lines
 from tests.session.description.devicetrees import compiled
 
 P550 = "hifive-premier-p550"

@@ -18,7 +18,7 @@ from rvtrace_gdb.session.capture.file import dump, parse
 from rvtrace_gdb.session.capture.model import Capture, CapturedEncoder, CapturedSink, Unregistered
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.queries import registers
+from rvtrace_gdb.session.queries.hardware import registers
 
 # Values that the board prints (sifive-trace-decoder, the README of its p550 scripts).
 BOARD = V0EncoderSettings("encoder1", 0x10_1000, 0x81A3_107F, 0x1214_0100, 0, 0x280F_8041)

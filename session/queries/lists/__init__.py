@@ -1,0 +1,1 @@
+"""Lists that are shown in pages: the rows of a history, places in it, functions, calls, records, and their parts."""
