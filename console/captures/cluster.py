@@ -16,7 +16,8 @@ import warnings
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import islice
 from typing import Any, TypeVar
 from uuid import uuid4
@@ -59,7 +60,7 @@ def by_cluster(of: Sequence[CaptureReader[_R]], address: str, progress: Progress
 @contextmanager
 def _dask_client(dask: Any, address: str) -> Iterator[Any]:
     try:
-        client = dask.Client(address, timeout=_ANSWER, set_as_default=False)
+        client = _client_class(dask)(address, timeout=_ANSWER, set_as_default=False)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
         why = _first_line(error)
         raise ClusterError(f"--cluster {address}: no Dask scheduler answers there ({why}): `dask scheduler`") from None
@@ -67,6 +68,27 @@ def _dask_client(dask: Any, address: str) -> Iterator[Any]:
         yield client
     finally:
         client.close(timeout=_POLL)
+
+
+@cache
+def _client_class(dask: Any) -> Any:
+    """Return Dask's Client that is closed where it is used, and never by the garbage collector: what closes it takes a
+    lock that the thread which collects may hold, because it starts another client just then.
+    """
+
+    class SchedulerClient(dask.Client):  # type: ignore[misc]
+        def start(self, **settings: Any) -> None:
+            try:
+                super().start(**settings)
+            except BaseException:
+                with suppress(Exception):  # why it did not start is what counts
+                    self.close(timeout=_POLL)
+                raise
+
+        def __del__(self) -> None:
+            pass
+
+    return SchedulerClient
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import _signal  # type: ignore[import-not-found]
 import _socket
 import marshal
 import posix
+import select
 import sys
 
 SERVER, PYTHON = "", ""
@@ -42,10 +43,19 @@ def main() -> int:
     def pass_on(number: int, _: object) -> None:
         posix.kill(process, number)
 
+    came, tell = posix.pipe()  # a signal that comes just before a wait begins ends it, too
+    for end in (came, tell):
+        posix.set_blocking(end, False)
+    _signal.set_wakeup_fd(tell)
     for number in PASSED_ON:
         if _signal.getsignal(number) != _signal.SIG_IGN:
             _signal.signal(number, pass_on)
     _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+    ready = select.poll()
+    for readable in (came, server.fileno()):
+        ready.register(readable, select.POLLIN)
+    while (came, select.POLLIN) in ready.poll():
+        posix.read(came, 100)
     status = int(server.recv(100))
     if status < 0:
         if -status in PASSED_ON:

@@ -1,5 +1,6 @@
 """Captures that the workers of a Dask cluster read: a real scheduler, and real workers, one of which is killed."""
 
+import gc
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
+from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
@@ -215,6 +217,28 @@ def test_nobody_answers(running: Cluster, monkeypatch: pytest.MonkeyPatch, capsy
     with pytest.raises(SystemExit):
         main(["report", capture, "--cluster", "host"])
     assert "'host' is not the address of a Dask scheduler, tcp://HOST:PORT" in capsys.readouterr().err
+
+
+def test_what_is_left_of_a_client_waits_for_nothing(running: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    """Not of one that found no scheduler either: garbage is collected while another client starts, and that has this
+    lock.
+    """
+    capture, loops = str(running.captures[0]), import_module("distributed.utils").LoopRunner
+    gc.collect()
+    gc.disable()
+    try:
+        assert main(["report", capture, "--cluster", "nothing://127.0.0.1:1", "--quiet"]) == 1
+        assert main(["report", capture, "--cluster", running.address, "--quiet"]) == 0
+        capsys.readouterr()
+        collection = Thread(target=gc.collect, daemon=True)
+        with loops._lock:
+            collection.start()
+            collection.join(20)
+            waits = collection.is_alive()
+        collection.join()
+    finally:
+        gc.enable()
+    assert not waits
 
 
 def test_without_the_extra(
