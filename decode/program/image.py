@@ -3,12 +3,13 @@
 ELF files supply most of it (`read_elf`). Code that is in none of them (a boot ROM, loaded or generated code) comes from
 the target through `read_missing`, or from a capture or a memory dump through `add_code`.
 
-Different contexts of a hart may run different programs (`Program`): see `context_images`.
+Which bytes are where, and of which file, is in `regions`. Different contexts of a hart may run different programs
+(`Program`): see `context_images`.
 """
 
 import copy
-from bisect import bisect_left, bisect_right, insort
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from bisect import bisect_right, insort
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import NamedTuple, Protocol
 
@@ -23,6 +24,7 @@ from rvtrace_gdb.decode.program.instructions import (
     length,
     zcmt_index,
 )
+from rvtrace_gdb.decode.program.regions import Regions, differing_halfwords
 from rvtrace_gdb.decode.program.symbols import Symbols
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.inputs import read_input
@@ -64,14 +66,6 @@ def read_elf(path: str | Path) -> Elf:
 ReadMissing = Callable[[int, int], bytes | None]
 
 _CHUNK = 1024  # bytes requested from the target at once
-
-
-class _FileRegion(NamedTuple):
-    """Known bytes and the name of the file they come from."""
-
-    start: int
-    data: bytes
-    origin: str
 
 
 class Absent(NamedTuple):
@@ -120,7 +114,7 @@ class Image:
         self._loaded_files: set[str] = set()  # that the debugger also has
         self._read_missing = read_missing
         self._base: Image | None = None
-        self._regions: list[_FileRegion] = []  # sorted by address, disjoint
+        self._regions = Regions()
         self._unreadable: set[int] = set()  # chunks the target could not give
         self._instructions: dict[int, Instruction] = {}
         self.symbols = Symbols(xlen)
@@ -138,7 +132,7 @@ class Image:
         image = cls(elf.xlen, read_missing=read_missing)
         image.add_elf(elf, bias)
         for segment in elf.segments if not bias else ():
-            image._add_region(segment.paddr, segment.data, elf.path)
+            image._regions.add(segment.paddr, segment.data, elf.path)
             if segment.paddr != segment.vaddr:
                 image._add_constants(elf, range(segment.vaddr, segment.vaddr + len(segment.data)), segment.paddr)
         return image
@@ -175,7 +169,7 @@ class Image:
         if loaded:
             self._loaded_files.add(elf.path)
         for segment in elf.segments:
-            self._add_region(self._masked_address(segment.vaddr + bias), segment.data, elf.path)
+            self._regions.add(self._masked_address(segment.vaddr + bias), segment.data, elf.path)
         self.symbols.add(elf, bias)
         self._add_constants(elf, range(1 << 64), bias)
         self.zcm = self.zcm or elf.zcm
@@ -189,7 +183,7 @@ class Image:
         *origin* is the name of the file the code comes from, "" for the target itself.
         """
         self.code.append((addr, bytes(data)))
-        self._add_region(addr, bytes(data), origin)
+        self._regions.add(addr, bytes(data), origin)
         self._instructions.clear()
 
     def replace_code(self, addr: int, data: bytes, origin: str = "") -> int:
@@ -198,17 +192,14 @@ class Image:
 
         *origin*: as for `add_code`. Only what differs is replaced, so that all else remains the file's.
         """
-        data, end = bytes(data), addr + len(data)
-        regions = self._regions_in(addr, end)
+        data = bytes(data)
         replaced = 0
-        for part in regions:
-            start, stop = max(addr, part.start), min(end, part.start + len(part.data))
-            now, before = data[start - addr : stop - addr], part.data[start - part.start : stop - part.start]
-            for first, last in _differing(now, before, start & 1):
+        for start, now, before in self._regions.compared(addr, data):
+            for first, last in differing_halfwords(now, before, start & 1):
                 replaced += (last - first + 1) // 2
-                self._replace_region(start + first, now[first:last], origin)
+                self._regions.replace(start + first, now[first:last], origin)
                 self.patched.append((start + first, now[first:last]))
-        for start, stop in _holes(addr, end, regions):
+        for start, stop in list(self._regions.holes(addr, addr + len(data))):
             self.add_code(start, data[start - addr : stop - addr], origin)
         self._instructions.clear()
         return replaced
@@ -222,11 +213,9 @@ class Image:
         halfwords, at least 1 if any is.
         """
         count = compared = 0
-        for part in self._regions_in(addr, addr + len(data)):
-            start, end = max(addr, part.start), min(addr + len(data), part.start + len(part.data))
-            now, before = data[start - addr : end - addr], part.data[start - part.start : end - part.start]
-            count += sum(last - first for first, last in _differing(now, before, start & 1))
-            compared += end - start
+        for start, now, before in self._regions.compared(addr, data):
+            count += sum(last - first for first, last in differing_halfwords(now, before, start & 1))
+            compared += len(now)
         return -(-100 * count // compared) if compared else 0
 
     def add_absent(self, addr: int, size: int, what: str) -> None:
@@ -284,21 +273,21 @@ class Image:
 
     def is_added(self, addr: int) -> bool:
         """Return whether the code at *addr* is in none of the debugger's ELF files, although it has one."""
-        region = self._region(addr)
+        region = self._regions.region_at(addr)
         if region is None:
             return self._base is not None and self._base.is_added(addr)
         return bool(self.path) and region.origin not in self._loaded_files
 
     def is_of_target(self, addr: int) -> bool:
         """Return whether the code at *addr* was read from the target: it may be other code now than what ran."""
-        region = self._region(addr)
+        region = self._regions.region_at(addr)
         if region is None:
             return self._base is not None and self._base.is_of_target(addr)
         return not region.origin and bool(self.path)
 
     def origin(self, addr: int) -> str:
         """Return the source of the code at *addr*, in the user's terms: the name of a file, or the target."""
-        region = self._region(addr)
+        region = self._regions.region_at(addr)
         if region is None and self._base is not None:
             return self._base.origin(addr)
         if region is not None and not region.origin and self.path:
@@ -307,7 +296,7 @@ class Image:
 
     def file_at(self, addr: int) -> tuple[Elf, int] | None:
         """Return the ELF file that the code at *addr* comes from, and its bias; None if it is in none."""
-        region = self._region(addr)
+        region = self._regions.region_at(addr)
         if region is None:
             return None if self._base is None else self._base.file_at(addr)
         of_file = [it for it in self.elves if it[0].path == region.origin] or self.elves  # or replaced: any that has it
@@ -318,11 +307,11 @@ class Image:
 
     def knows(self, addr: int) -> bool:
         """Return whether there is code at *addr*, without a request to the target."""
-        return self._region(addr) is not None or (self._base is not None and self._base.knows(addr))
+        return self._regions.region_at(addr) is not None or (self._base is not None and self._base.knows(addr))
 
     def absent_at(self, addr: int) -> str:
         """Return what is at *addr* and was not supplied; "" if there is code, or nothing is known about the address."""
-        if self._region(addr) is not None:
+        if self._regions.region_at(addr) is not None:
             return ""
         what = next((absent.what for absent in self.absent if addr in absent.addresses), "")
         return what or (self._base.absent_at(addr) if self._base is not None else "")
@@ -344,17 +333,16 @@ class Image:
         """Yield (address, bytes) of all constants of ELF files in *size* bytes at *addr*, in rising order."""
         end = addr + size
         while addr < end:
-            if (region := self._region(addr)) is None:
-                i = bisect_right(self._regions, addr, key=lambda it: it.start)
-                stop = min([end, *(it.start for it in self._regions[i : i + 1])])
+            if (region := self._regions.region_at(addr)) is None:
+                stop = self._regions.next_start(addr, end)
                 yield from () if self._base is None else self._base.constants(addr, stop - addr)
             else:
                 i = bisect_right(self._constants, (addr, 1 << 64))
                 is_constant = i > 0 and addr < self._constants[i - 1][1]
                 edge = self._constants[i - 1][1] if is_constant else next((it[0] for it in self._constants[i:]), end)
-                stop = min(end, edge, region.start + len(region.data))
+                stop = min(end, edge, region.end)
                 if is_constant:
-                    yield addr, region.data[addr - region.start : stop - region.start]
+                    yield addr, region.part(addr, stop)
             addr = stop
 
     def read(self, addr: int, size: int) -> bytes:
@@ -382,13 +370,13 @@ class Image:
         """Return the name and the offset that gdb prints as <name+offset> for a code address, None if gdb finds no
         symbol.
         """
-        if self._base is None or self.symbols.covers(addr) or self._region(addr):
+        if self._base is None or self.symbols.covers(addr) or self._regions.region_at(addr):
             return self.symbols.symbol_at(addr)
         return self._base.symbol(addr)
 
     def function(self, addr: int) -> int | None:
         """Return the address of the function that `symbol` finds, without its name."""
-        if self._base is None or self.symbols.covers(addr) or self._region(addr):
+        if self._base is None or self.symbols.covers(addr) or self._regions.region_at(addr):
             return self._function_start(addr)
         return self._base.function(addr)
 
@@ -424,38 +412,30 @@ class Image:
         before, after = (int.from_bytes(self.read(at, 4), "little") for at in (addr - 4, addr + 4))
         return (before, after) == SEMIHOSTING
 
-    def _region(self, addr: int) -> _FileRegion | None:
-        i = bisect_right(self._regions, addr, key=lambda region: region.start) - 1
-        region = self._regions[i] if i >= 0 else None
-        return region if region is not None and addr < region.start + len(region.data) else None
-
     def _readable_part(self, addr: int, size: int) -> bytes:
         """Return up to *size* bytes at *addr*, at least one."""
-        region = self._region(addr)
+        region = self._regions.region_at(addr)
         if region is not None:
-            return region.data[addr - region.start : addr - region.start + size]
+            return region.part(addr, addr + size)
         for absent in self.absent:
             if addr in absent.addresses:
                 raise CodeMissing(addr, absent.what)
         if self._base is not None:
-            i = bisect_right(self._regions, addr, key=lambda region: region.start)
-            until = self._regions[i].start - addr if i < len(self._regions) else size
-            return self._base._readable_part(addr, min(size, until))
+            return self._base._readable_part(addr, self._regions.next_start(addr, addr + size) - addr)
         self._fetch(addr)
         return self._readable_part(addr, size)
 
     def _constant_part(self, addr: int, size: int) -> bytes:
-        region = self._region(addr)
+        region = self._regions.region_at(addr)
         if region is None:
-            i = bisect_right(self._regions, addr, key=lambda region: region.start)
-            until = self._regions[i].start - addr if i < len(self._regions) else size
-            return b"" if self._base is None else self._base._constant_part(addr, min(size, until))
+            until = self._regions.next_start(addr, addr + size) - addr
+            return b"" if self._base is None else self._base._constant_part(addr, until)
         i = bisect_right(self._constants, (addr, 1 << 64)) - 1
         end = self._constants[i][1] if i >= 0 else 0
         if end <= addr:
             starts = [start for start in (addr, addr - 2) if start in self._instructions]
             end = max((start + self._instructions[start].length for start in starts), default=addr)
-        return region.data[addr - region.start : addr - region.start + min(size, max(end - addr, 0))]
+        return region.part(addr, min(addr + size, max(end, addr)))
 
     def _add_constants(self, elf: Elf, inside: range, at: int) -> None:
         """Add the constants in the address range *inside* of an ELF file, whose first address is loaded at *at*."""
@@ -476,60 +456,8 @@ class Image:
             raise CodeMissing(addr)
         self.add_code(base, data)
 
-    def _add_region(self, addr: int, data: bytes, origin: str) -> None:
-        """Add the bytes that no region has yet."""
-        for start, end in list(_holes(addr, addr + len(data), self._regions_in(addr, addr + len(data)))):
-            insort(self._regions, _FileRegion(start, data[start - addr : end - addr], origin))
-
-    def _regions_in(self, addr: int, end: int) -> list[_FileRegion]:
-        """Return the regions that have some of these bytes, in rising order."""
-        first = max(bisect_right(self._regions, addr, key=lambda region: region.start) - 1, 0)
-        behind = bisect_left(self._regions, end, lo=first, key=lambda region: region.start)
-        return [region for region in self._regions[first:behind] if addr < region.start + len(region.data)]
-
-    def _replace_region(self, addr: int, data: bytes, origin: str) -> None:
-        """Put these bytes in the place of those of one region."""
-        i = bisect_right(self._regions, addr, key=lambda region: region.start) - 1
-        start, old, of_file = self._regions[i]
-        end = addr + len(data)
-        parts = [
-            _FileRegion(start, old[: addr - start], of_file), _FileRegion(addr, data, origin),
-            _FileRegion(end, old[end - start :], of_file),
-        ]  # fmt: skip
-        self._regions[i : i + 1] = [part for part in parts if part.data]
-
     def _masked_address(self, value: int) -> int:
         return value & (1 << self.xlen) - 1
-
-
-def _differing(now: bytes, before: bytes, odd: int) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of each stretch of halfwords in which two contents of the same memory differ. *odd*: 1 if it
-    begins between two halfwords.
-    """
-    begin = None
-    for page in range(-odd, len(now), _CHUNK):
-        if now[max(page, 0) : page + _CHUNK] == before[max(page, 0) : page + _CHUNK]:
-            halfwords = range(page, page + 1)  # nothing differs: the first one says so
-        else:
-            halfwords = range(page, min(page + _CHUNK, len(now)), 2)
-        for at in halfwords:
-            if now[max(at, 0) : at + 2] != before[max(at, 0) : at + 2]:
-                begin = max(at, 0) if begin is None else begin
-            elif begin is not None:
-                yield begin, at
-                begin = None
-    if begin is not None:
-        yield begin, len(now)
-
-
-def _holes(addr: int, end: int, regions: Iterable[_FileRegion]) -> Iterator[tuple[int, int]]:
-    """Yield the parts of a range that no region has; regions are in rising order."""
-    for part in regions:
-        if addr < part.start:
-            yield addr, part.start
-        addr = max(addr, part.start + len(part.data))
-    if addr < end:
-        yield addr, end
 
 
 class Program(Protocol):
