@@ -13,7 +13,8 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
-from rvtrace_gdb.session.capture.file import describe_capture, load, read_description, save
+from rvtrace_gdb.session.capture.capture_json import describe_capture, read_description
+from rvtrace_gdb.session.capture.file import load, save
 from rvtrace_gdb.session.capture.json_fields import BadDescription
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
