@@ -16,8 +16,8 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows.list_rows import MessageRow, ShortHistoryRow
-from rvtrace_gdb.session import decoded_capture, report
 from rvtrace_gdb.session import program as session_program
+from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,
@@ -27,6 +27,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded, DecodedCapture, Listing
 from rvtrace_gdb.session.errors import Busy, NoTrace, Unsupported, WrongXlen
 from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.history_problems import nothing_traced
 from rvtrace_gdb.session.program import LoadedProgram
 from rvtrace_gdb.session.queries.lists.pages import PageSelection
 from rvtrace_gdb.session.reverse_debugger import ProxyLock, ReverseDebugger, check_present, is_away, positions
@@ -248,7 +249,7 @@ class Session:
         self._read_out(context, progress)
         reading = self._refreshed()
         if not any(captured.data for captured in reading.capture.captured):
-            raise (self.live.failure if self.live else None) or decoded_capture.nothing_traced(
+            raise (self.live.failure if self.live else None) or nothing_traced(
                 live=self.live is not None
             )
         listing = reading.select_messages(args, size, offset, _selected_hart(context), progress)
