@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from rvtrace_gdb.session.target.link import Link, other_type
 from rvtrace_gdb.transport.openocd.csrs import HartNotHalted, OpenOcdCsrs
-from rvtrace_gdb.transport.openocd.target import OpenOcdRefused
+from rvtrace_gdb.transport.openocd.errors import OpenOcdRefused
 
 ID_REGISTERS: Mapping[int, str] = {0xF11: "mvendorid", 0xF12: "marchid", 0xF13: "mimpid"}
 """RISC-V Privileged Architecture, "Machine-Level CSRs"."""

@@ -40,7 +40,8 @@ from rvtrace_gdb.session.survey.questions import Answered, Ask, BoardError, Ques
 from rvtrace_gdb.session.target.hart_power import off_harts
 from rvtrace_gdb.session.target.link import ConnectLink, Link
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
+from rvtrace_gdb.transport.openocd.errors import OpenOcdAbsent
+from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 NONE, TREE = "none", "device-tree"
 _GIVEN = "given by you"

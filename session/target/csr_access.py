@@ -36,7 +36,7 @@ from rvtrace_gdb.session.target.usb import link_by
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.transport.openocd import target
 from rvtrace_gdb.transport.openocd.csrs import NOT_EXPOSED, HartNotHalted, OpenOcdCsrs
-from rvtrace_gdb.transport.openocd.target import OpenOcdRefused
+from rvtrace_gdb.transport.openocd.errors import OpenOcdRefused
 
 _MARK, _END = "<<rvtrace", "rvtrace>>"
 _APPEND_TYPE = "catch {lappend _rvtrace_t [$_rvtrace_n cget -type]}"

@@ -10,7 +10,7 @@ from rvtrace_gdb.controlregs.target import CsrAnswer, CsrName, CsrRequest
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
-from rvtrace_gdb.transport.openocd.target import OpenOcdRefused
+from rvtrace_gdb.transport.openocd.errors import OpenOcdRefused
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from tests.helpers.gdb_transcripts import FOLDER

@@ -11,8 +11,8 @@ Ref: OpenOCD User's Guide 0.12.0, sections "CPU Configuration" (get_reg, set_reg
 import re
 from collections.abc import Callable, Sequence
 
+from rvtrace_gdb.transport.openocd.errors import OpenOcdError, OpenOcdRefused, OpenOcdTooOld
 from rvtrace_gdb.transport.openocd.memory_ways import HAS_READ_MEMORY, is_missing
-from rvtrace_gdb.transport.openocd.target import OpenOcdError, OpenOcdRefused, OpenOcdTooOld
 
 RequestedRegister = int | str
 RequestedAccess = tuple[RequestedRegister, int | None]

@@ -65,7 +65,8 @@ from rvtrace_gdb.session.target.hart_power import off_harts
 from rvtrace_gdb.session.target.link import ConnectLink, Link, check_type, checked, link_to
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
-from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent
+from rvtrace_gdb.transport.openocd.errors import OpenOcdAbsent
+from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 NOTHING_OFF: Mapping[int, str] = {}
 _IN_RESET = "it is in reset: its other registers are undefined until it is activated, as by `trace start`"

@@ -16,7 +16,7 @@ from rvtrace_gdb.session.errors import Busy, NotStopped
 from rvtrace_gdb.session.rpc.protocol import reported_facts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, silent
-from rvtrace_gdb.transport.openocd.target import OpenOcdRefused
+from rvtrace_gdb.transport.openocd.errors import OpenOcdRefused
 from rvtrace_gdb.transport.simulated.devices.component import EMPTY
 from tests.console.status_lines import read
 from tests.controlregs.interruptions import no_waiting

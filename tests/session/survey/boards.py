@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
-from rvtrace_gdb.transport.openocd.target import OpenOcdAbsent
+from rvtrace_gdb.transport.openocd.errors import OpenOcdAbsent
 
 IMPL = {"encoder": 0x0001_0101, "funnel": 0x801, "sram": 0x1901, "smem": 0x2901, "both": 0x3901, "pib": 0xA01}
 """tr??Impl of Trace Control Interface 1.0: version 1.0, the type, and for a RAM sink bits 12 (SRAM) and 13 (SMEM)."""

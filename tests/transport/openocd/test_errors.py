@@ -10,16 +10,16 @@ import pytest
 
 from rvtrace_gdb.console.bench.rig import held_port
 from rvtrace_gdb.support.errors import Cancelled
-from rvtrace_gdb.transport.openocd.target import (
+from rvtrace_gdb.transport.openocd.errors import (
     NoSuchTarget,
     NotOpenOcd,
-    OpenOcd,
     OpenOcdAbsent,
     OpenOcdError,
     OpenOcdLost,
     OpenOcdRefused,
     OpenOcdTimeout,
 )
+from rvtrace_gdb.transport.openocd.target import OpenOcd
 from tests.transport.openocd.fake_server import Close, FakeOpenOcd, Silence
 
 RAM = 0x8000_0000

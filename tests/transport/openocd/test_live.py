@@ -16,7 +16,8 @@ from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer
 from rvtrace_gdb.controlregs.trace_control.component_registers import RAM_SINK
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER, SyncMode
 from rvtrace_gdb.support.errors import Cancelled
-from rvtrace_gdb.transport.openocd.target import NoSuchTarget, NotOpenOcd, OpenOcd, OpenOcdError, OpenOcdRefused
+from rvtrace_gdb.transport.openocd.errors import NoSuchTarget, NotOpenOcd, OpenOcdError, OpenOcdRefused
+from rvtrace_gdb.transport.openocd.target import OpenOcd
 from tests.controlregs.trace_control.rig import TraceRequest, TraceSettings, drain, start, status, stop
 from tests.helpers.amounts import thorough
 from tests.helpers.openocd_crash import kill_openocd

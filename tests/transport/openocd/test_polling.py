@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.bench.rig import Rig
-from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdAbsent, OpenOcdError
+from rvtrace_gdb.transport.openocd.errors import OpenOcdAbsent, OpenOcdError
+from rvtrace_gdb.transport.openocd.target import OpenOcd
 from tests.helpers.openocd_crash import kill_openocd
 from tests.helpers.wait import until
 from tests.transport.openocd.live_target import LOOP_FOREVER, write_elf

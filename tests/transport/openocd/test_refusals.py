@@ -11,8 +11,9 @@ from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.errors import ComponentAccess
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import ENCODER, ENCODER_CONTROL
 from rvtrace_gdb.transport.openocd.csrs import OpenOcdCsrs
+from rvtrace_gdb.transport.openocd.errors import OpenOcdRefused, OpenOcdTooOld
 from rvtrace_gdb.transport.openocd.memory_ways import outcomes
-from rvtrace_gdb.transport.openocd.target import OpenOcd, OpenOcdRefused, OpenOcdTooOld
+from rvtrace_gdb.transport.openocd.target import OpenOcd
 from tests.transport.openocd.fake_server import FakeOpenOcd
 from tests.transport.openocd.live_target import LOOP_FOREVER, Live
 

@@ -23,7 +23,7 @@ from rvtrace_gdb.session.queries.lists import ctr_records
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import ctr_commands
 from rvtrace_gdb.support.errors import silent
-from rvtrace_gdb.transport.openocd.target import OpenOcdAbsent
+from rvtrace_gdb.transport.openocd.errors import OpenOcdAbsent
 from tests.controlregs.ctr.hart_model import CtrHart
 from tests.session.board import DEMO
 from tests.session.captures import SMALL, WITH_RECORDS, captures
