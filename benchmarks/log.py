@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.session.rpc import pages
+from rvtrace_gdb.session.rpc.list_selection import Range
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent
@@ -90,7 +91,7 @@ def rows(session: Session, what: str, args: str, size: int, where: dict[str, Any
     """Make the rows of a list, and return how many there are."""
     asked = {"context": {}, "what": what, "args": args, "size": size, "anew": True, "where": where, **more}
     params = Params(asked, what)
-    found = pages.LISTS[what](session, params, pages.Range.from_params(params), silent)
+    found = pages.LISTS[what](session, params, Range.from_params(params), silent)
     begin, end, _ = found.selection
     for first in range(begin, end, 256):
         found.rows(first, min(first + 256, end))

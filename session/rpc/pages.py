@@ -1,4 +1,4 @@
-"""The methods of the session protocol for lists, which are shown in pages, and for a window.
+"""The methods of the session protocol for lists, which are shown in pages.
 
 | method | params                              | result                                                                |
 |--------|-------------------------------------|-----------------------------------------------------------------------|
@@ -6,7 +6,6 @@
 |        | those of the list                   | `ROWS_AT_ONCE` of them                                                |
 | rows   | what, begin, end, hart, and those   | {rows, events}: more rows of the list that was requested last         |
 |        | of the list                         |                                                                       |
-| glance | context, most, anew                 | {length, gaps, hart, current, unread, problem}                        |
 
 The range is *args* and *size*: a RANGE as the user types it and how many rows a page has, 0 for all; where the page
 ends, the user's next one begins. With *anew*, of searches and accesses, the first page is shown again; with *since*, of
@@ -41,18 +40,14 @@ The modifiers of a list that the session computes on request alone are parameter
 `rows.list_text.MODIFIERS`.
 
 More rows of a history are those of what was decoded last, of any *hart*; nothing is read out for them.
-
-The method glance is for a window that is refreshed often: it returns how much there is to show. It does not count lines
-as reported to the user. *most*: how many bytes may be read out of the target for this, null: nothing is read out.
-*anew*: the program has changed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from rvtrace_gdb.decode.history.events import EventKind
-from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Annotation, Between, HartRows, Page
+from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Annotation, HartRows
 from rvtrace_gdb.rows.list_text import computed_words
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
@@ -64,92 +59,11 @@ from rvtrace_gdb.session.queries.lists.history_rows import rows as history_rows
 from rvtrace_gdb.session.queries.lists.interleaved import Interleaved
 from rvtrace_gdb.session.queries.lists.pages import Folding, PageSelection, RangeError, RowFetch
 from rvtrace_gdb.session.queries.lists.search import NO_GAPS_SINCE, EventQuery, GapQuery, ListQuery, PagedResults
-from rvtrace_gdb.session.rpc.protocol import ROWS_AT_MOST, BadRequest, JsonMessage, Params
+from rvtrace_gdb.session.rpc.list_selection import ListSelection, Range
+from rvtrace_gdb.session.rpc.protocol import JsonMessage, Params
 from rvtrace_gdb.session.selected_history import HistoryNumber, SelectedHistory, functions_of
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError
-
-
-class ListSelection(NamedTuple):
-    """A list, and which of its rows are shown. *events*: what happened before rows, of lists that have that.
-
-    The other attributes are those of `rows.list_rows.Page`.
-    """
-
-    length: int
-    selection: PageSelection
-    rows: RowFetch
-    lines: list[str]
-    hart: int | None
-    events: Callable[[int, int], Sequence[Annotation]] | None = None
-    overwritten: bool = False
-    comes: bool = False
-    now: Between | None = None
-    folding: Folding | None = None
-    instead: str = ""
-
-    def fetch(self, begin: int, end: int) -> JsonMessage:
-        """Return the rows numbered *begin* to *end* - 1, and what happened before them."""
-        shown = begin < end
-        events = self.events(begin, end) if self.events is not None and shown else []
-        return {"rows": list(self.rows(begin, end)) if shown else [], "events": list(events)}
-
-    def page(self, most: int) -> Page:
-        """Return the answer, with at most *most* rows."""
-        begin, end, notice = self.selection
-        if self.folding is not None:
-            rows: Sequence[object] = [row for part in self.folding.numbers for row in self.rows(*part)]
-            events: Sequence[Annotation] = []
-        else:
-            rows, events = self.fetch(begin, min(end, begin + most)).values()
-        return Page(
-            begin=begin,
-            end=end,
-            hart=self.hart,
-            rows=rows,
-            events=events,
-            length=self.length,
-            notice=notice,
-            lines=self.lines,
-            overwritten=self.overwritten,
-            comes=self.comes,
-            now=self.now,
-            folds=None if self.folding is None else self.folding.folds,
-            instead=self.instead,
-        )
-
-
-class Range(NamedTuple):
-    """The part of a list that is requested: *args* and *size*, or *most* rows from *begin* on; see the module."""
-
-    args: str
-    size: int
-    begin: int | None = None
-    most: int | None = None
-
-    @classmethod
-    def from_params(cls, params: Params) -> "Range":
-        """Return the range in a request. Raises BadRequest."""
-        if not params.given("count") and not params.given("begin"):
-            return cls(params.text("args", ""), params.size())
-        begin, most = params.optional_number("begin"), params.number("count")
-        if most > ROWS_AT_MOST or begin == 0:
-            raise BadRequest(f"page: at most {ROWS_AT_MOST} from 1 on can be requested at once")
-        return cls("", 0, begin, most)
-
-    def select(self, length: int, by_user: Callable[[str, int], PageSelection]) -> PageSelection:
-        """Return which of *length* rows are shown. *by_user*: selects what the user's RANGE means."""
-        return by_user(self.args, self.size) if self.most is None else self.by_number(length)
-
-    def is_first(self, params: Params) -> bool:
-        """Return whether what is requested is not the page after, or before, another one."""
-        return params.given("anew") or bool(params.given("since")) or self.args not in ("", "+", "-") or not self.size
-
-    def by_number(self, length: int) -> PageSelection:
-        """Return which of *length* rows a program has requested by their numbers."""
-        most = self.most or 0
-        begin = max(length - most + 1, 1) if self.begin is None else self.begin
-        return PageSelection(begin, min(begin + most, length + 1))
+from rvtrace_gdb.support.errors import Progress
 
 
 def _computed(what: str, params: Params) -> dict[str, bool]:
@@ -174,7 +88,7 @@ def page(session: Session, params: Params, progress: Progress) -> JsonMessage:
     found = LISTS[what](session, params, requested, progress)
     if what not in _AT_HAND or params.is_of_part():
         session.last[what] = found
-    return found.page(ROWS_AT_ONCE if requested.most is None else requested.most)._asdict()
+    return found.first_page(ROWS_AT_ONCE if requested.most is None else requested.most)._asdict()
 
 
 def rows(session: Session, params: Params, progress: Progress) -> JsonMessage:
@@ -498,54 +412,4 @@ _AT_HAND: Mapping[str, Callable[[Session, Params], ListSelection]] = {
 """Lists of which more rows are taken from what was decoded last: they do not keep an older history in memory."""
 
 
-def _glance(session: Session, params: Params, progress: Progress) -> JsonMessage:
-    """Return how much there is to show. An error does not hide what was read before.
-
-    length   rows of the history, 0 for none
-    gaps     how many of them are gaps
-    current  nothing ran since the trace was read out
-    unread   about how many bytes have not been read out; 0 if this was not determined
-    problem  the error because of which something is missing
-    """
-    context, most = params.context(), params.optional_number("most")
-    unread, problem = 0, None
-    if most is not None:
-        try:
-            unread = _bring_up_to_date(session, context, most, params.given("anew"), progress)
-        except Cancelled:
-            raise
-        except RvtraceError as error:
-            problem = str(error)
-    return {**_at_hand(session, context), "unread": unread, "problem": problem}
-
-
-def _bring_up_to_date(session: Session, context: Context, most: int, anew: bool, progress: Progress) -> int:
-    """Read the trace out and decode it, unless that takes more than *most* bytes: return their number then, else 0."""
-    known = session.last_selected(context)
-    if known is not None and len(known.history) and not anew and session.is_current(context):
-        return 0
-    unread = session.unread(context)
-    if unread > most:
-        return unread
-    session.harts(context, progress)
-    found = session.last_selected(context)
-    if found is not None and not len(found.history):
-        session.selected(context, progress)  # raises the reason
-    return 0
-
-
-def _at_hand(session: Session, context: Context) -> JsonMessage:
-    found = session.last_selected(context)
-    if found is None:
-        return {"length": 0, "gaps": 0, "hart": None, "current": False}
-    return {
-        "length": len(found.history),
-        "gaps": found.history.gaps,
-        "hart": found.hart,
-        "current": session.is_current(context),
-    }
-
-
-METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {
-    "page": page, "rows": rows, "glance": _glance,
-}  # fmt: skip
+METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {"page": page, "rows": rows}

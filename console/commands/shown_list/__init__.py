@@ -9,6 +9,7 @@ from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
 from rvtrace_gdb.rows.list_text import HEADINGS, RowFields, computed_words, options_of, row_fields, row_line
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.rpc import pages
+from rvtrace_gdb.session.rpc.list_selection import Range
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.text import json_line, printable
@@ -41,7 +42,7 @@ class ShownTrace(NamedTuple):
         given = self.modifiers if not self.output.json else {it.word for it in options_of(what)}
         columns = {word: True for word in computed_words(what) if word in given}
         params = self.params(what=what, size=PAGE.get(), **columns, **parameters)
-        found = pages.LISTS[what](self.session, params, pages.Range.from_params(params), self.output.progress)
+        found = pages.LISTS[what](self.session, params, Range.from_params(params), self.output.progress)
         begin, end, notice = found.selection
         if not self.output.json:
             self.output.say(found.lines)

@@ -15,7 +15,7 @@ from typing import Any
 from rvtrace_gdb.session.__main__ import main
 from rvtrace_gdb.session.queries.lists.pages import Cursor
 from rvtrace_gdb.session.rpc import analysis, pages, server
-from rvtrace_gdb.session.rpc.pages import ListSelection, Range
+from rvtrace_gdb.session.rpc.list_selection import ListSelection, Range
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress

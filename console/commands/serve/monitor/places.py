@@ -14,6 +14,7 @@ from rvtrace_gdb.session.queries.lists.search import KINDS
 from rvtrace_gdb.session.replay.debugger import Destination, ProxyDebugger
 from rvtrace_gdb.session.replay.reverse_lines import FINISH, NEXT, STEP, STEP_INSTRUCTION, place_before
 from rvtrace_gdb.session.rpc import analysis, pages
+from rvtrace_gdb.session.rpc.list_selection import Range
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
@@ -62,7 +63,7 @@ class PastPlaces(NamedTuple):
         at = self.number()
         shown = {"events": True, "times": True, "args": numbers, "size": size, "at": at}
         params = Params({"context": {"hart": selected.hart}, **shown}, "history")
-        page = pages.LISTS["history"](self.session, params, pages.Range.from_params(params), self.progress)
+        page = pages.LISTS["history"](self.session, params, Range.from_params(params), self.progress)
         yield from page.lines
         begin, last, notice = page.selection
         end = min(last, begin + MOST_ROWS)
