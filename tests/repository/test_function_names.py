@@ -24,7 +24,7 @@ STILL_SHARED = set(re.findall(r"\w+", """
 BANNED = frozenset(("asked", "found", "it", "known", "made", "said", "there", "told", "wanted", "whole"))
 """Words that say how a thing was come by, not what it is: no parameter, field or function is called so."""
 STILL_BANNED = set(re.findall(r"\S+ \w+", """
-console.bench.bench said
+console.bench.target said
 console.commands.encode made
 console.gdb_driver.engine there
 console.gdb_driver.state known
