@@ -26,14 +26,7 @@ from rvtrace_gdb.console.bench.checks import Checked
 from rvtrace_gdb.console.bench.intervals import Intervals
 from rvtrace_gdb.console.bench.runs_parted import RunsParted
 from rvtrace_gdb.console.bench.target import WITHIN, BenchTarget
-from rvtrace_gdb.console.bench.trace_queries import (
-    CheckFailed,
-    HistoryInstruction,
-    Latencies,
-    Ran,
-    Saved,
-    TraceEvent,
-)
+from rvtrace_gdb.console.bench.trace_queries import CheckFailed, HistoryInstruction, Latencies, Ran, Saved, TraceEvent
 from rvtrace_gdb.console.gdb_driver.mi import GdbError, quoted
 from rvtrace_gdb.console.gdb_driver.state import ProgramStop, TraceState
 from rvtrace_gdb.session.capture.model import PACK_SUFFIX, PlaceNote

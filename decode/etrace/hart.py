@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy, deepcopy
 from dataclasses import replace
 from itertools import islice, repeat
-from operator import itemgetter
-from typing import Any, Self
+from typing import Self
 
 from rvtrace_gdb.decode.etrace.data import DataDecoder
 from rvtrace_gdb.decode.etrace.encapsulation import ContentKind, SourcePackets
-from rvtrace_gdb.decode.etrace.layout import Ext, MalformedPacket, Packet, TeInstFormat
+from rvtrace_gdb.decode.etrace.layout import MalformedPacket, Packet
 from rvtrace_gdb.decode.etrace.loss_detection import (
     LOOKAHEAD,
     PacketPeriodChecker,
@@ -28,25 +27,23 @@ from rvtrace_gdb.decode.etrace.prediction_tables import PredictionTables
 from rvtrace_gdb.decode.etrace.return_stack import StackLimits
 from rvtrace_gdb.decode.etrace.state import (
     CacheFork,
-    InferredAddress,
     Mode,
     NotCached,
     PredictorFork,
-    PredictorVariant,
-    Remembered,
-    ReportedTrap,
     State,
     Step,
+    knowledge_fields,
+    knowledge_of,
 )
 from rvtrace_gdb.decode.etrace.state_table import StepResult, packet_name
 from rvtrace_gdb.decode.etrace.step import StepFunction
+from rvtrace_gdb.decode.etrace.step_forks import cache_index, step_place
 from rvtrace_gdb.decode.history.accesses import locate_accesses
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.checkpoints import (
     Checkpoint,
     NoCheckpoint,
     attributes,
-    packed,
     set_attributes,
     unpacked,
 )
@@ -61,7 +58,6 @@ from rvtrace_gdb.decode.stepping.reports import LostBytes, Report, TimeOrder
 
 _ORDER_STATE = ("last", "went_back")
 _RUNNING = (Mode.ADRIFT, Mode.ON, Mode.TRAPPED)
-_VARIANTS = 8  # remembered steps of one packet for different states of the predictor
 
 
 class HartDecoder(stepping.HartDecoder):
@@ -95,9 +91,7 @@ class HartDecoder(stepping.HartDecoder):
         self._verifier = SyncVerifier(self._step_function, self._codec_of)
         self._order = TimeOrder()  # of the transport's times
         self._order_in_packets = TimeOrder()  # of those in packets, whose clock may be another
-        self._waiting: deque[SourcePackets] = (
-            deque()
-        )  # not decoded yet: too few packets follow one that is to be verified
+        self._waiting: deque[SourcePackets] = deque()  # until enough packets follow one that is to be verified
 
     def run(self, packets: SourcePackets) -> None:
         """Decode the next te_inst packets."""
@@ -191,12 +185,8 @@ class HartDecoder(stepping.HartDecoder):
         if self._waiting or self._has_data or knowledge.setup != self._step_function.initial.knowledge.setup:
             raise NoCheckpoint("packets")
         return super().checkpoint() | {
-            "mode": knowledge.mode.name,
-            "pcs": [knowledge.next_pc, knowledge.last_pc, knowledge.reference],
-            "inferred": knowledge.inferred and list(knowledge.inferred),
-            "trap": knowledge.trap and [packed(part) for part in knowledge.trap],
-            "context": packed(knowledge.context),
-            "tables": [packed(self._tables.states), [list(entry) for entry in self._tables.targets.items()]],
+            **knowledge_fields(knowledge),
+            "tables": self._tables.entry_values(),
             "period": None if checker is None else checker.checkpoint(),
             "verifier": self._verifier.checkpoint(),
             "orders": [attributes(order, *_ORDER_STATE) for order in (self._order, self._order_in_packets)],
@@ -204,19 +194,8 @@ class HartDecoder(stepping.HartDecoder):
 
     def go_on_from(self, checkpoint: Checkpoint) -> None:
         super().go_on_from(checkpoint)
-        inferred, trap = checkpoint["inferred"], unpacked(checkpoint["trap"])
-        knowledge = self._step_function.initial.knowledge._replace(
-            mode=Mode[checkpoint["mode"]],
-            inferred=None if inferred is None else InferredAddress(*inferred),
-            trap=None if trap is None else ReportedTrap(*trap),
-            context=unpacked(checkpoint["context"]),
-            **dict(zip(("next_pc", "last_pc", "reference"), checkpoint["pcs"], strict=True)),
-        )
-        self._state = self._step_function.state(knowledge)
-        states, targets = checkpoint["tables"]
-        self._tables.states[:] = unpacked(states)
-        for index, target in targets:
-            self._tables.targets[index] = target
+        self._state = self._step_function.state(knowledge_of(checkpoint, self._setup))
+        self._tables.use_entries(checkpoint["tables"])
         if self._period_checker is not None:
             self._period_checker.go_on_from(checkpoint["period"])
         self._verifier.go_on_from(checkpoint["verifier"])
@@ -448,8 +427,7 @@ class HartDecoder(stepping.HartDecoder):
         if not cacheable or mode is Mode.LOST or (mode is Mode.ADRIFT and not self._program.partial):
             self._keep_packet(state, payload, packet)
         elif step.calls is None or len(step.calls.taken) <= DEEPEST:
-            index = packet.fields.get("index", 0) if _looks_up(packet) else None  # 0 for a cache of one entry
-            self._keep_step(state, payload, packet, step, index, guard)
+            self._keep_step(state, payload, packet, step, cache_index(packet), guard)
 
     def _keep_packet(self, state: State, payload: bytes, packet: Packet) -> None:
         """Remember the packet of a step that is not remembered."""
@@ -465,15 +443,7 @@ class HartDecoder(stepping.HartDecoder):
         guard: Sequence[tuple[int, int]],
     ) -> None:
         """Remember a step. *index*: the entry of the cache on which it depends; *guard*: as in `StepResult`."""
-        known: dict[Any, Any] = state
-        key: Any = payload
-        if index is not None:
-            lookup = known.get(key)
-            if not isinstance(lookup, CacheFork):
-                lookup = known[key] = CacheFork(index)
-            known, key = lookup, self._tables.targets.get(index)
-        if guard:
-            known, key = _predictor_variant(known, key, packet, guard), 0
+        known, key = step_place(state, payload, packet, index, self._tables.targets, guard)
         StepMemory.add(known, key, step, step.calls)
 
     def _apply_step(self, step: Step, offset: int, time: int | None = None) -> None:
@@ -526,25 +496,3 @@ class HartDecoder(stepping.HartDecoder):
     def _report(self, reports: Sequence[Report], offset: int) -> None:
         self._verifier.note_damage(reports)
         super()._report(reports, offset)
-
-
-def _looks_up(packet: Packet) -> bool:
-    """Whether a packet says only where in the jump target cache its address is."""
-    return packet.format == TeInstFormat.OPT_EXT and packet.subformat == Ext.JUMP_TARGET
-
-
-def _predictor_variant(
-    variants: dict[Any, Any], key: Any, packet: Packet, guard: Sequence[tuple[int, int]]
-) -> dict[int, Remembered]:
-    """Return the dictionary for a step that depends on these states of predictor entries."""
-    guarded = variants.get(key)
-    if not isinstance(guarded, PredictorFork) or len(guarded) >= _VARIANTS:
-        guarded = variants[key] = PredictorFork(packet)
-    indices, states = zip(*guard, strict=True)
-    required = states if len(states) > 1 else states[0]
-    for variant in guarded:
-        if variant.states == required and variant.indices == indices:
-            return variant.variants
-    variant = PredictorVariant(itemgetter(*indices), required, {}, indices)
-    guarded.append(variant)
-    return variant.variants

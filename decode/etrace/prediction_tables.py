@@ -3,10 +3,12 @@
 Source: Efficient Trace for RISC-V 2.0, "Branch prediction mode" and "Jump target cache mode".
 """
 
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, MutableMapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rvtrace_gdb.decode.etrace.options import Parameters
+from rvtrace_gdb.decode.history.checkpoints import packed, unpacked
 
 NOT_CACHED = -1
 """Stands for the address of an empty cache entry."""
@@ -54,6 +56,16 @@ class PredictionTables:
         """Reset both tables, as at a synchronization packet."""
         self.states[:] = bytes([INITIAL]) * len(self.states)
         self.targets.clear()
+
+    def entry_values(self) -> list[Any]:
+        """Return the entries of both as JSON values."""
+        return [packed(self.states), [list(entry) for entry in self.targets.items()]]
+
+    def use_entries(self, entries: Sequence[Any]) -> None:
+        """Take the entries that `entry_values` of the tables of such an encoder returned. Raises BadCheckpoint."""
+        states, targets = entries
+        self.states[:] = unpacked(states)
+        self.targets.update(targets)
 
     def apply(self, effect: TableEffect) -> None:
         """Apply the effect of a packet."""

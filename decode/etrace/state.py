@@ -14,6 +14,7 @@ from rvtrace_gdb.decode.etrace.layout import Packet
 from rvtrace_gdb.decode.etrace.options import Setup
 from rvtrace_gdb.decode.etrace.prediction_tables import TableEffect
 from rvtrace_gdb.decode.etrace.return_stack import ReturnStack
+from rvtrace_gdb.decode.history.checkpoints import Checkpoint, packed, unpacked
 from rvtrace_gdb.decode.history.events import Trap
 from rvtrace_gdb.decode.history.history import Path, PathPart
 from rvtrace_gdb.decode.program.csrs import ProgramContext
@@ -164,6 +165,33 @@ class HartKnowledge(NamedTuple):
     trap: ReportedTrap | None
     context: ProgramContext
     setup: Setup
+
+
+def knowledge_fields(knowledge: HartKnowledge) -> Checkpoint:
+    """Return the knowledge as JSON values, without its setup. Raises NoCheckpoint."""
+    return {
+        "mode": knowledge.mode.name,
+        "pcs": [knowledge.next_pc, knowledge.last_pc, knowledge.reference],
+        "inferred": knowledge.inferred and list(knowledge.inferred),
+        "trap": knowledge.trap and [packed(part) for part in knowledge.trap],
+        "context": packed(knowledge.context),
+    }
+
+
+def knowledge_of(fields: Checkpoint, setup: Setup) -> HartKnowledge:
+    """Return the knowledge of which `knowledge_fields` made these fields. Raises BadCheckpoint."""
+    inferred, trap = fields["inferred"], unpacked(fields["trap"])
+    next_pc, last_pc, reference = fields["pcs"]
+    return HartKnowledge(
+        Mode[fields["mode"]],
+        next_pc,
+        last_pc,
+        reference,
+        None if inferred is None else InferredAddress(*inferred),
+        None if trap is None else ReportedTrap(*trap),
+        unpacked(fields["context"]),
+        setup,
+    )
 
 
 class State(dict[bytes, "Remembered"]):

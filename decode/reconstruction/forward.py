@@ -32,10 +32,7 @@ from rvtrace_gdb.decode.reconstruction.hart import (
     unnoted,
     unobserved,
 )
-from rvtrace_gdb.decode.reconstruction.known_memory import (
-    KnownMemory,
-    rams_of,
-)
+from rvtrace_gdb.decode.reconstruction.known_memory import KnownMemory, rams_of
 from rvtrace_gdb.decode.reconstruction.runs import ProgramCode, Runs, compilers_of
 from rvtrace_gdb.support.errors import Progress, silent
 
