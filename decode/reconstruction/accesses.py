@@ -1,14 +1,15 @@
-"""The loads and stores of a stretch of a history, found by executing it."""
+"""The loads and stores of stretches of a history, found by executing them."""
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import merge
 from typing import NamedTuple
 
 _LOAD = 0x80  # in the byte of an access; the rest is its size, 0: the address is unknown
 _CELL = 8  # bytes whose stores are found together
 _CELL_BITS = 1 << 17
+_KEPT_LOGS = 16
 
 
 class ReconstructedAccess(NamedTuple):
@@ -107,3 +108,40 @@ class AccessLog:
     def unknown_between(self, first: int, last: int, *, loads: bool) -> list[int]:
         """Return those positions from *first* to *last* - 1 whose accesses have unknown addresses."""
         return [position for position, kind in self.unknown if first <= position < last and (loads or kind == "store")]
+
+
+class StretchAccesses:
+    """The accesses of the stretches of a history, by their numbers. Those of a few stretches are kept, and of each one
+    what takes little memory.
+
+    *observe* executes a stretch to find its accesses.
+    """
+
+    def __init__(self, observe: Callable[[int], AccessLog]) -> None:
+        self._observe = observe
+        self._logs: dict[int, AccessLog] = {}
+        self._unknown: dict[int, array[int]] = {}
+        self._cells: dict[int, StoredCells] = {}
+
+    def log(self, stretch: int) -> AccessLog:
+        """Return the loads and stores of a stretch. Raises what *observe* raises."""
+        log = self._logs.pop(stretch, None)
+        if log is None:
+            log = self._observe(stretch)
+            self._unknown[stretch] = array("Q", sorted({position for position, _ in log.unknown}))
+            self._cells[stretch] = log.stored_cells()
+        self._logs[stretch] = log
+        while len(self._logs) > _KEPT_LOGS:
+            del self._logs[next(iter(self._logs))]
+        return log
+
+    def unknown(self, stretch: int) -> Sequence[int]:
+        """Return the positions in a stretch of loads and stores whose addresses are unknown. Raises as `log`."""
+        if stretch not in self._unknown:
+            self.log(stretch)
+        return self._unknown[stretch]
+
+    def may_store(self, stretch: int, address: int, size: int) -> bool:
+        """Return whether a store in a stretch may be to some bytes, as far as its accesses have been looked at."""
+        cells = self._cells.get(stretch)
+        return cells is None or cells.may_include(address, size)

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from rvtrace_gdb.decode.history.events import ContextChange, Start, Trap
 from rvtrace_gdb.decode.history.history import GAP, GAP_PATH, AnyPath, Event, History, RepeatPath
 from rvtrace_gdb.decode.program.image import Image, Program
-from rvtrace_gdb.decode.reconstruction.accesses import AccessLog, StoredCells
+from rvtrace_gdb.decode.reconstruction.accesses import AccessLog, StretchAccesses
 from rvtrace_gdb.decode.reconstruction.beliefs import BELIEFS, Belief, ImpossibleInstruction
 from rvtrace_gdb.decode.reconstruction.checkpoints import Checkpoint, Checkpoints, KeptExecution
 from rvtrace_gdb.decode.reconstruction.constants import NoConstants, ProgramConstants
@@ -41,7 +41,6 @@ STRIDE = 1 << 15
 _STEP = 1 << 12  # instructions between two in the stretch that was visited last
 _BACKWARD = 8  # so many times more of them are where one went back to, twice
 _FINEST = _STEP // _BACKWARD**2
-_KEPT_LOGS = 16
 
 
 class Forward:
@@ -80,9 +79,7 @@ class Forward:
         self._entry, self._entry_begin = 0, 0
         self._at = 0  # the position of the run that executes
         self._observed = False
-        self._logs: dict[int, AccessLog] = {}
-        self._unknown: dict[int, array[int]] = {}
-        self._cells: dict[int, StoredCells] = {}
+        self._accesses = StretchAccesses(self._observe)
 
     def _use(self, image: Image) -> None:
         self._image = image
@@ -217,10 +214,8 @@ class Forward:
         """Return whether stores at known addresses in a stretch may be to some bytes: one was to the same page, and to
         these, as far as is known of a stretch whose accesses have been looked at.
         """
-        if not self._checkpoints.all[segment + 1].stored.may_include(address, size):
-            return False
-        cells = self._cells.get(segment)
-        return cells is None or cells.may_include(address, size)
+        stored = self._checkpoints.all[segment + 1].stored
+        return stored.may_include(address, size) and self._accesses.may_store(segment, address, size)
 
     def is_translated(self, first: int, last: int) -> bool:
         """Return whether addresses are not those of memory anywhere from *first* to *last* - 1, as far as reached."""
@@ -234,19 +229,11 @@ class Forward:
 
     def accesses(self, segment: int) -> AccessLog:
         """Return the loads and stores of a stretch. Those of a few stretches are kept."""
-        log = self._logs.pop(segment, None)
-        if log is None:
-            log = self._observe(segment)
-        self._logs[segment] = log
-        while len(self._logs) > _KEPT_LOGS:
-            del self._logs[next(iter(self._logs))]
-        return log
+        return self._accesses.log(segment)
 
     def unknown_accesses(self, segment: int) -> Sequence[int]:
         """Return the positions in a stretch of loads and stores whose addresses are unknown."""
-        if segment not in self._unknown:
-            self.accesses(segment)
-        return self._unknown[segment]
+        return self._accesses.unknown(segment)
 
     def _observe(self, segment: int) -> AccessLog:
         log, hart = AccessLog(), self.hart
@@ -261,8 +248,6 @@ class Forward:
             self._advance(self._checkpoints.all[segment + 1].position)
         finally:
             self._observed, hart.seen = False, unobserved
-        self._unknown[segment] = array("Q", sorted({position for position, _ in log.unknown}))
-        self._cells[segment] = log.stored_cells()
         return log
 
     def _begin(self) -> None:
