@@ -80,6 +80,23 @@ def _add_formats(formats: "argparse._MutuallyExclusiveGroup", *, capture: bool) 
 
 def _add_shared(group: "argparse._ArgumentGroup", *, program: bool) -> None:
     """Add the formats that few people have, and the options that several formats have."""
+    _add_transfers(group)
+    _add_encoding(group, program=program)
+    group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
+    group.add_argument(
+        "--frames", choices=("coresight", "tpiu"), metavar="FORM",
+        help="the bytes are in frames of the CoreSight formatter: coresight, those of a buffer (ETB, ETF, ETR); tpiu,"
+        " those of pins, with synchronization packets",
+    )  # fmt: skip
+    group.add_argument(
+        "--atb-id", action="append", default=[], metavar="ID[=HART]",
+        help="with --frames: only the trace with this ATB ID, and whose it is (default: that of SRC or srcID, else the"
+        " ID); may be repeated",
+    )  # fmt: skip
+
+
+def _add_transfers(group: "argparse._ArgumentGroup") -> None:
+    """Add the formats whose entries are transfers of control."""
     group.add_argument(
         "--neorv32", action="store_true",
         help="the file has pairs of NEORV32's TRACER, DELTA_SRC and DELTA_DST, as bytes or text (docs/branches.md)",
@@ -93,6 +110,10 @@ def _add_shared(group: "argparse._ArgumentGroup", *, program: bool) -> None:
     group.add_argument(
         "--gem5", action="store_true", help="the file is E-Trace as gem5 writes it, .pb or .pb.gz (docs/branches.md)"
     )
+
+
+def _add_encoding(group: "argparse._ArgumentGroup", *, program: bool) -> None:
+    """Add what several formats have to be told of the hart and its encoder."""
     group.add_argument(
         "--xlen", type=int, choices=(32, 64),
         help=f"XLEN of the hart (default: {'that of the ELF' if program else '64'})",
@@ -112,17 +133,6 @@ def _add_shared(group: "argparse._ArgumentGroup", *, program: bool) -> None:
         help="generation of the encoder. N-Trace: 1.0 (default), rc7, or sifive for what came before the standard,"
         " the default of bytes that have nothing but its events;"
         f" E-Trace: {', '.join(_ETRACE_DIALECTS)} (default standard). Tandem: {', '.join(TANDEM_DIALECTS)}",
-    )  # fmt: skip
-    group.add_argument("--wrapped", action="store_true", help="from a ring buffer that wrapped: starts anywhere")
-    group.add_argument(
-        "--frames", choices=("coresight", "tpiu"), metavar="FORM",
-        help="the bytes are in frames of the CoreSight formatter: coresight, those of a buffer (ETB, ETF, ETR); tpiu,"
-        " those of pins, with synchronization packets",
-    )  # fmt: skip
-    group.add_argument(
-        "--atb-id", action="append", default=[], metavar="ID[=HART]",
-        help="with --frames: only the trace with this ATB ID, and whose it is (default: that of SRC or srcID, else the"
-        " ID); may be repeated",
     )  # fmt: skip
 
 

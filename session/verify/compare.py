@@ -202,24 +202,25 @@ class GroupComparison:
         value = value if was is None else value & expected[1] | was & ~expected[1]
         different = (new ^ value) & bits if bits else ALL
         if different and is_reported and was is not None and self._is_first(reported, regno):
-            carried = different & ~(new ^ was) & (_CHOSEN if regno == csrs.MSTATUS else ALL)
-            different ^= carried
-            if carried:
-                self._counts.copied["what CSRs hold after a reset"] += 1
-                result.set[regno] = new ^ carried
+            different ^= self._carried(regno, different & ~(new ^ was), new, result)
         soft = self._masks.soft(regno) | self._soft_read(reported, regno) | (self.held if regno == csrs.MIP else 0)
         if different & ~soft:
-            kind = (
-                DifferenceKind.PRIVILEGE
-                if regno == PRIVILEGE
-                else DifferenceKind.REGISTER if regno >= GPR else DifferenceKind.CSR
-            )
             trace = value if is_reported else None
-            result.differences.append(Difference(kind, regno, was, trace, new, different & ~soft))
+            result.differences.append(Difference(_kind_of(regno), regno, was, trace, new, different & ~soft))
             if bits:
                 result.set[regno] = value & bits | new & ~bits
         elif different:
             self._tolerated(reported, regno, value, result)
+
+    def _carried(self, regno: int, unchanged: int, new: int, result: ComparisonResult) -> int:
+        """Return which of the bits that did not change are those that a CSR has after a reset in the trace, and note
+        that the model takes them. *new*: what the model has.
+        """
+        carried = unchanged & (_CHOSEN if regno == csrs.MSTATUS else ALL)
+        if carried:
+            self._counts.copied["what CSRs hold after a reset"] += 1
+            result.set[regno] = new ^ carried
+        return carried
 
     def _is_first(self, reported: GroupState, regno: int) -> bool:
         """Return whether a CSR is reported for the first time since a reset, as a change of some of its bits."""
@@ -383,3 +384,10 @@ def _byte_differences(
         elif bus and address in expected:
             continue
         yield Difference(DifferenceKind.STORE, address, None, want, has, size=1)
+
+
+def _kind_of(regno: int) -> DifferenceKind:
+    """Return the kind of a difference in a register."""
+    if regno == PRIVILEGE:
+        return DifferenceKind.PRIVILEGE
+    return DifferenceKind.REGISTER if regno >= GPR else DifferenceKind.CSR

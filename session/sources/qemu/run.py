@@ -294,10 +294,7 @@ def run_qemu(
         )  # fmt: skip
         stream = None
         if run.output is not None and program is not None:
-            encoder, notes = encoder_options(trace_request(run.options), program.image().xlen, run.options)
-            for note in notes:
-                say(note)
-            stream = Streaming(ring, encoder, program, f"QEMU {_qemu_version(qemu)}", resources)
+            stream = _streaming(run, ring, program, qemu, say, resources)
             if held and _answers(folder, child):
                 stream.state = _state_at_reset(folder, ring.harts, program, options)
                 if stop:
@@ -306,11 +303,20 @@ def run_qemu(
         _serve(child, server, stream, progress)
         if stream is not None and run.output is not None and (stream.instructions or not child.returncode):
             _save(stream, run.output, say, tell, progress)
-        elif stream is not None and stream.failure is not None:
-            raise stream.failure
-        if server is not None and server.failure is not None:
-            raise server.failure
+        for failed in (stream, server):
+            if failed is not None and failed.failure is not None:
+                raise failed.failure
         return _exit_status(child.returncode, say)
+
+
+def _streaming(
+    run: QemuRun, ring: Ring, program: LoadedProgram, qemu: launch.Qemu, say: Say, resources: ExitStack
+) -> Streaming:
+    """Return what encodes the blocks of a ring as they come. *say* gets what is to be noted of its settings."""
+    encoder, notes = encoder_options(trace_request(run.options), program.image().xlen, run.options)
+    for note in notes:
+        say(note)
+    return Streaming(ring, encoder, program, f"QEMU {_qemu_version(qemu)}", resources)
 
 
 def _answers(folder: Path, child: "subprocess.Popen[bytes]") -> bool:
