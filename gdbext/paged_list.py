@@ -99,12 +99,17 @@ def split_threads(command: str, argument: str) -> tuple[str, dict[str, str]]:
     """
     found: dict[str, str] = {}
     while (match := _THREADS.search(argument)) is not None:
-        value = (match[2] or "").strip("\"'")
+        value = _unquoted(match[2] or "")
         if not value:
             raise gdb.GdbError(f"{command}: -{match[1]} takes a number or a name.")
         found[match[1]] = value
         argument = f"{argument[: match.start()]} {argument[match.end() :]}".strip()
     return argument, found
+
+
+def _unquoted(value: str) -> str:
+    is_quoted = value[:1] in ("'", '"') and value[-1:] == value[:1]
+    return value[1:-1] if is_quoted else value
 
 
 def split_modifiers(argument: str, what: str) -> tuple[frozenset[str] | None, str]:

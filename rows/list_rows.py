@@ -105,6 +105,9 @@ class FoundRow(NamedTuple):
     offset    the byte of the trace that says so
     facts     of an event, by name
     expected  where a return should have gone
+    task      of an execution, the task of an operating system that ran then
+    process   the process of Linux that ran, its number and name as `--process` takes them
+    thread    the thread of it, if it is another one
 
     None: unknown, or not applicable.
     """
@@ -120,6 +123,9 @@ class FoundRow(NamedTuple):
     time: int | None
     expected: Place | None
     offset: int | None
+    task: str | None
+    process: str | None
+    thread: str | None
 
 
 class LoggedRow(NamedTuple):

@@ -201,8 +201,9 @@ def repetition(fold: Fold) -> str:
 
 
 def _execution_facts(row: FoundRow, symbols: TextSymbols) -> list[str]:
-    came = _came_from(row.source, symbols)
-    return [came, row.text] if row.text else [came]
+    runs = ((word, getattr(row, word)) for word in ("task", "process", "thread"))
+    who = [f"in {', '.join(f'{word} {label}' for word, label in runs if label)}"]
+    return [_came_from(row.source, symbols), *([row.text] if row.text else []), *(who if len(who[0]) > 3 else [])]
 
 
 def _came_from(source: Place | str | None, symbols: TextSymbols) -> str:

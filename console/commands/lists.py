@@ -29,7 +29,7 @@ from rvtrace_gdb.session.queries.lists.search import KINDS
 from rvtrace_gdb.session.rpc import analysis
 from rvtrace_gdb.session.rpc.protocol import PARTS
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.session.tasks.task_system import AUTO
+from rvtrace_gdb.session.tasks.task_system import AUTO, system_of
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import counted, json_line, printable
 
@@ -390,7 +390,19 @@ def _grows(verb: ListVerb, request: ListRequest) -> Callable[[ShownTrace], Itera
         return None
     if request.threads:
         return None
-    return lambda shown: show(shown, request)
+    return partial(_early_lines, show, request)
+
+
+def _early_lines(
+    show: Callable[[ShownTrace, ListRequest], Iterator[str]], request: ListRequest, shown: ShownTrace
+) -> Iterator[str]:
+    """Yield the lines of a list of a trace that is still decoded. Raises ListError: they say what runs, which is known
+    at the end.
+    """
+    threads, image = shown.session.require_capture().capture.threads, shown.decoded.program.base
+    if show is _find_lines and (threads or system_of(image, request.rtos) is not None):
+        raise ListError("which task ran is known when the whole trace is decoded")
+    return show(shown, request)
 
 
 def _own_check_lines(verb: ListVerb, decoded: Decoded) -> list[str]:

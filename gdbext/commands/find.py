@@ -167,7 +167,8 @@ nothing   the same places as last time
         PagedList("executions", **question).show(self, numbers, anew=anew)
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
-        return completion.words_and_places(text, word, (SINCE,))
+        tasks = task_names.completed_tasks(text, word)
+        return completion.words_and_places(text, word, (*THREADS, SINCE)) if tasks is None else tasks
 
 
 COMMANDS = (EventsCommand, GapsCommand, FindCommand)

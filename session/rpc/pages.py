@@ -263,7 +263,8 @@ def listed(
     """Return the results of a query in a history. Raises RangeError, BadQuery."""
     results = session.searches.results(_of_part(session, query, selected, params, progress), selected, progress)
     requested = _since(results, params, requested)
-    selection, folding = _folded(results, params, requested, results.rows)
+    rows = _with_runners(session, selected, results, progress) if isinstance(query, ExecutionQuery) else results.rows
+    selection, folding = _folded(results, params, requested, rows)
     if requested.most is None and not len(results):
         selection = selection._replace(notice=_no_results_notice(query, results, selected))
     notes = results.notes if requested.is_first(params) else ()
@@ -271,8 +272,21 @@ def listed(
     pc = params.optional_number("pc") if session.live is not None else None  # a capture has no next instruction
     history, program = selected.history, selected.program
     comes = isinstance(query, ExecutionQuery) and pc is not None and query.comes(pc, history, program)
-    paged = _paged(selected, len(results), selection, results.rows)
+    paged = _paged(selected, len(results), selection, rows)
     return paged._replace(lines=[*selected.lines, *notes], comes=comes, folding=folding)
+
+
+def _with_runners(
+    session: Session, selected: SelectedHistory, results: PagedResults, progress: Progress
+) -> RowFetch:
+    """Return how executions are fetched, with the task, process or thread that ran then."""
+
+    def fetch(begin: int, end: int) -> Sequence[Any]:
+        from rvtrace_gdb.session.tasks.labels import with_runners  # few programs have tasks
+
+        return with_runners(session, selected, results.rows(begin, end), progress)
+
+    return fetch
 
 
 def _of_part(

@@ -5,7 +5,8 @@
 
     task_names {context} -> {names}
 
-The names of the tasks in the history that was decoded last, for completion; none, if none is known.
+What *task* may be in the history that was decoded last, see `TaskTurns.names`, for completion; nothing, if no task is
+known.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -73,12 +74,12 @@ def _common(some: Sequence[range], others: Sequence[range]) -> Iterator[range]:
 
 
 def task_names(session: Session, params: Params, progress: Progress) -> JsonMessage:
-    """Return the names of tasks, see the module. Raises BadTaskSystem, and what *progress* raises."""
+    """Return what tasks are called, see the module. Raises BadTaskSystem, and what *progress* raises."""
     selected = session.last_selected(params.context())
     if selected is None or not len(selected.history):
         return {"names": []}
     turns = known_tasks(session, selected, progress)
-    return {"names": [] if turns is None else sorted({task.name for task in turns.tasks if task.name})}
+    return {"names": [] if turns is None else turns.names}
 
 
 METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {"task_names": task_names}

@@ -5,6 +5,7 @@ the stack that sp is in, and by the context that the trace has. Call stacks say 
 switch may be a guess where several tasks run the same code, so that turns on one stack may be those of several tasks.
 """
 
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -137,16 +138,28 @@ class TaskTurns:
 
     def tasks_named(self, text: str) -> list[int]:
         """Return the indices of the tasks that a text means: a name, which may have `*` and `?`; a label that tells a
-        task from others (`labels`); the number that the system gave a task; the address of its control block (0x...).
-        Raises BadQuery: there is none, or it did not run.
+        task from others (`labels`), or name and number as `trace tasks` prints them; the number that the system gave a
+        task; the address of its control block (0x...). Raises BadQuery: there is none, or it did not run.
         """
         wanted = text.strip()
         by_name = [index for index, task in enumerate(self.tasks) if task.name == wanted]
         by_label = [index for index, label in enumerate(self.labels) if label == wanted]
-        found = by_name or by_label or [index for index, task in enumerate(self.tasks) if _means(wanted, task)]
+        by_number = [index for index, task in enumerate(self.tasks) if _is_numbered(wanted, task)]
+        found = by_name or by_label or by_number
+        found = found or [index for index, task in enumerate(self.tasks) if _means(wanted, task)]
         if not found:
             raise BadQuery(f"{self._not_found(wanted)}: {', '.join(self._numbered_labels()) or 'no task is known'}")
         return found
+
+    @cached_property
+    def names(self) -> list[str]:
+        """What `tasks_named` takes and people can type: each name; each label, where several tasks have the name; of a
+        task that has none, or one that cannot be typed, what else is known of it. In alphabetical order.
+        """
+        pairs = list(zip(self.tasks, self.labels, strict=True))
+        names = {label for task, own in pairs for label in (task.label, own) if _can_be_typed(label)}
+        others = {_told_apart(task).lstrip("#") for task, own in pairs if not _can_be_typed(own)}
+        return sorted(names | others - {""})
 
     def _not_found(self, text: str) -> str:
         listed = (RtosTask(it.address, it.name or "", it.id) for it in self.at_end.tasks)
@@ -163,6 +176,30 @@ class TaskTurns:
 
 
 _WITHOUT_TASK = {True: "[no task]", False: "[task not known]"}
+
+
+_NUMBERED = re.compile(r"(?P<name>.*\S)\s+(?:#(?P<number>[0-9]+)|\((?P<printed>[^()]+)\))")
+
+
+def _is_numbered(text: str, task: RtosTask) -> bool:
+    """Return whether a text is the name of a task with its number: "worker #4", or as `trace tasks` prints it,
+    "worker  (4)", with its address, too, where that alone tells it from others.
+    """
+    found = _NUMBERED.fullmatch(text)
+    if found is None or found["name"] != task.label:
+        return False
+    printed = (found["number"] or found["printed"]).split(", ")
+    numbers = [int(it, 0) == (task.address if it.startswith("0x") else task.id) for it in printed if _is_number(it)]
+    return bool(numbers) and all(numbers)
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"0x[0-9a-f]{1,16}|0|[1-9][0-9]{0,18}", text) is not None
+
+
+def _can_be_typed(name: str) -> bool:
+    """Return whether a name can be written on a command line, in quotes of either kind."""
+    return name.isprintable() and not {"'", '"'} <= set(name)
 
 
 def _told_apart(task: RtosTask) -> str:

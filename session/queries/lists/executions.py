@@ -147,4 +147,7 @@ class ExecutionResults:
             time=history.time_at(position),
             expected=None,
             offset=None,
+            task=None,
+            process=None,
+            thread=None,
         )

@@ -340,6 +340,9 @@ class EventResults:
             time=places.history.time_of(event),
             expected=places.address(fact.expected, last) if isinstance(fact, MismatchedReturn) else None,
             offset=None if event.offset == NO_OFFSET else event.offset,
+            task=None,
+            process=None,
+            thread=None,
         )
 
 

@@ -75,6 +75,19 @@ def parts_of_threads(capture: Capture, history: History, threads: frozenset[int]
     ]
 
 
+def thread_at(capture: Capture, history: History, position: int) -> tuple[str | None, str | None]:
+    """Return the process that runs at a position, and the thread of it if that is another one, each by its number and
+    its name. None: the trace does not say it, or the capture knows no threads.
+    """
+    number, names = history.context_at(position).scontext, _process_names(capture.threads)
+    known = [it for it in capture.threads if number in (it.id, None)]
+    if len({it.process for it in known}) != 1 or (number is None and len(names) > 1):
+        return None, None
+    it = known[0]
+    process = _with_name(it.process, names[it.process])
+    return process, _with_name(it.id, it.name) if len(known) == 1 and it.id != it.process else None
+
+
 def words_for(process: str, thread: str) -> str:
     """Return the words for what was named, for messages."""
     both = (f"process {process}" if process else "", f"thread {thread}" if thread else "")

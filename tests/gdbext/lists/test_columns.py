@@ -36,10 +36,12 @@ def test_both_ends_have_the_same_lists() -> None:
 
 def test_each_column_is_printed(changes: Any) -> None:
     """The facts of an event are for programs; where execution continued, or should have, is known of gaps and returns,
-    whose rows events share. The values of a log are in its text, and the line is in place of its address.
+    whose rows executions share, as events share who ran then. The values of a log are in its text, and the line is in
+    place of its address.
     """
     unknown = {f"executions {column}" for column in ("facts", "target", "expected")}
-    assert unseen(changes, 0) == {"events facts", "gaps facts", "log values", "log here", *unknown}
+    runners = {f"{what} {column}" for what in ("events", "gaps") for column in RUNNERS}
+    assert unseen(changes, 0) == {"events facts", "gaps facts", "log values", "log here", *unknown, *runners}
 
 
 def test_programs_get_each_column(changes: Any) -> None:
@@ -77,8 +79,9 @@ MI = {
 """The command of a list, and what its line names besides: fields of other rows than the one that is changed, facts of
 events, fields of the answer.
 """
-NOT_THERE = {"executions": {"cause", "expected", "to", "trace-byte"}}
-"""Columns that rows of events have."""
+RUNNERS = {"task", "process", "thread"}
+NOT_THERE = {"executions": {"cause", "expected", "to", "trace-byte"}, "events": RUNNERS}
+"""Columns that rows of events alone have, or of executions."""
 
 
 def test_each_modifier_changes_what_is_printed(changes: Any) -> None:

@@ -71,6 +71,21 @@ def test_functions_of_a_thread(capture: Path, capsys: pytest.CaptureFixture[str]
     assert without_numbers(some) == without_numbers([*parts[0][-2:], *parts[3][:2]])
 
 
+def test_executions_are_said_with_their_process_and_thread(
+    capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["find", str(capture), "_start", "--json", "--quiet"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    comm = traced.program(tmp_path).stem  # of a process that was executed, as perf has it
+    names = {100: f"100 ({comm})", 101: "101 (my worker)", 200: f"200 ({comm})"}
+    assert [row["process"] for row in rows] == [names[tid // 100 * 100] for tid in RAN]
+    assert [row.get("thread") for row in rows] == [names[tid] if tid % 100 else None for tid in RAN]
+    assert main(["find", str(capture), "_start", "--quiet"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert f", in process {names[100]}, thread 101 (my worker), time " in lines[1]
+    assert f", in process {names[200]}, time " in lines[2]
+
+
 def test_everything_is_of_the_only_process(
     capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,9 @@ from rvtrace_gdb.console.main import main
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.session.tasks.runs import TaskRun, kept_run
 
+_NEAR = 300
+"""More instructions than a system runs between its hook and the end of the switch."""
+
 
 def asked(capsys: pytest.CaptureFixture[str], run: TaskRun, *words: str) -> str:
     assert main([words[0], str(run.capture), *words[1:], "--quiet"]) == 0
@@ -41,3 +44,36 @@ def test_gdb_says_the_task_of_a_writer_and_of_the_place_in_the_past(capsys: pyte
     assert f"written in task {writer['task']}, " in said["trace who-wrote ended"]
     assert f'task="{writer["task"]}"' in said[machine]
     assert said["trace position"].strip().endswith(f", in task {writer['task']}.")
+
+
+@pytest.mark.parametrize("system", ["freertos", "zephyr"])
+def test_executions_are_said_with_the_tasks_that_ran(capsys: pytest.CaptureFixture[str], system: str) -> None:
+    """The hook notes a switch some instructions before the turn begins, so places near one are left out."""
+    run = kept_run(system)
+    place = {"freertos": "xTaskIncrementTick", "zephyr": "do_swap"}[system]
+    rows: list[dict[str, Any]] = [json.loads(line) for line in asked(capsys, run, "find", place, "--json").splitlines()]
+    lines = asked(capsys, run, "find", place).splitlines()
+    begins = [at for at, _ in run.switches(run.last, to_end=False)]
+    told = set[str]()
+    for row, line in zip(rows, lines, strict=True):
+        number = row["position"]
+        if begins[0] < number and all(not at <= number < at + _NEAR for at in begins):
+            told.add(row["task"])
+            assert row["task"].split()[0] == task_of(run, number)
+            assert f", in task {row['task']}" in line
+        if number < begins[0]:
+            assert "task" not in row and ", in task " not in line
+    assert len(told) > 2
+
+
+def test_gdb_says_the_tasks_of_executions(capsys: pytest.CaptureFixture[str]) -> None:
+    run = kept_run("freertos")
+    rows = [json.loads(line) for line in asked(capsys, run, "find", "xTaskIncrementTick", "--json").splitlines()]
+    machine = 'interpreter-exec mi "-rvtrace-find --begin 1 --count 3 xTaskIncrementTick"'
+    said = run_gdb(run.elf, [SOURCE, f"trace open {run.capture}", "trace find xTaskIncrementTick 1,3", machine])
+    lines = said["trace find xTaskIncrementTick 1,3"].strip().splitlines()
+    assert len(lines) == 3
+    for row, line in zip(rows, lines, strict=False):
+        assert line.endswith(f", in task {row['task']}") if "task" in row else ", in task " not in line
+    named = [f'task="{row["task"]}"' for row in rows[:3] if "task" in row]
+    assert named and said[machine].count("task=") == len(named) and all(name in said[machine] for name in named)

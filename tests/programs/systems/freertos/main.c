@@ -1,7 +1,8 @@
 /* Tasks of every kind under the real FreeRTOS.
  *
  * maker and taker share a queue; two tasks have one name and take turns by the tick; boss makes tasks that end by
- * themselves, and others that it ends, whose memory the next ones get. With OVERFLOW one task's stack is too small.
+ * themselves, and others that it ends, whose memory the next ones get. With OVERFLOW one task's stack is too small;
+ * TAKER is another name for taker.
  */
 #include "FreeRTOS.h"
 #include "queue.h"
@@ -9,6 +10,9 @@
 
 #ifndef ROUNDS
 #define ROUNDS 5
+#endif
+#ifndef TAKER
+#define TAKER "taker"
 #endif
 #define APART __attribute__((noinline))
 
@@ -155,7 +159,7 @@ int main(void)
 {
     numbers = xQueueCreate(2, sizeof(word));
     begun(maker, "maker", 0, 2);
-    begun(taker, "taker", 0, 3);
+    begun(taker, TAKER, 0, 3);
     begun(worker, "worker", 0, 1);
     begun(worker, "worker", 1, 1);
 #ifdef OVERFLOW
