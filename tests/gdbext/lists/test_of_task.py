@@ -47,9 +47,7 @@ def test_commands_with_a_task(program: Path, capture: TaskCapture) -> None:
 
 @pytest.mark.parametrize("name", ["to take", "dad's"])
 def test_what_completes_is_taken(tmp_path: Path, name: str) -> None:
-    """A name with a blank, or with a quote, and tasks with one name, each by what stands behind the word in gdb, which ends itself what was
-    begun with a quote.
-    """
+    """A name with a blank, or with a quote, and tasks with one name. gdb itself ends what was begun with a quote."""
     elf = freertos(tmp_path, f'-DTAKER="{name}"')
     known = captured(elf)
     lines = (
