@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from rvtrace_gdb.rows.answers import CheckRow, CoveredFunction, DifferingRow, ValueWriter
@@ -24,6 +25,26 @@ def check_line(row: CheckRow) -> str:
     counts += [f"{row.lost} {_has_or_have(row.lost)} a loss (see `gaps`)"] if row.lost else []
     counts += [f"{row.unchecked} cannot be compared"] if row.unchecked else []
     return f"{row.intervals} interval{'s' * (row.intervals > 1)} between synchronizations: {', '.join(counts)}"
+
+
+def folded_checks(rows: Sequence[CheckRow]) -> list[tuple[str, CheckRow]]:
+    """Return what is said of each hart, with whose it is, "" of one alone. Three or more harts of which the same is
+    said are one: "harts 0 to 15: ".
+    """
+    groups = [list(group) for _, group in groupby(rows, lambda row: row._replace(hart=0))]
+    parts = [part for group in groups for part in ([group] if len(group) >= _MANY else [[row] for row in group])]
+    return [("" if len(rows) == 1 else f"{_harts_text([row.hart for row in part])}: ", part[0]) for part in parts]
+
+
+_MANY = 3
+
+
+def _harts_text(harts: Sequence[int]) -> str:
+    if len(harts) == 1:
+        return f"hart {harts[0]}"
+    if harts[-1] - harts[0] == len(harts) - 1:
+        return f"harts {harts[0]} to {harts[-1]}"
+    return f"harts {', '.join(map(str, harts))}"
 
 
 def check_conclusion(row: CheckRow) -> str:

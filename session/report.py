@@ -11,7 +11,7 @@ from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import InstMode, SyncMode, TeFormat
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.rows.answer_text import AGREES, CANNOT_TELL, COMPARED, DIFFERS, check_line
+from rvtrace_gdb.rows.answer_text import AGREES, CANNOT_TELL, COMPARED, DIFFERS, check_line, folded_checks
 from rvtrace_gdb.rows.answers import OFF_HART, CheckRow
 from rvtrace_gdb.session.capture.model import (
     Capture,
@@ -173,11 +173,7 @@ def histories(harts: HartHistories) -> list[str]:
 
 def checks(checked: Sequence[CheckRow]) -> list[str]:
     """Describe what a check has found out about each hart."""
-    several = len(checked) > 1
-    return [
-        line("check", f"{f'hart {row.hart}: ' if several else ''}{check_line(row)}{_CONCLUSIONS[row.conclusion]}")
-        for row in checked
-    ]
+    return [line("check", f"{of}{check_line(row)}{_CONCLUSIONS[row.conclusion]}") for of, row in folded_checks(checked)]
 
 
 _CONCLUSIONS = {AGREES: "", COMPARED: "", DIFFERS: ": damaged", CANNOT_TELL: ": cannot tell for this encoder"}

@@ -86,7 +86,12 @@ def _check_lines(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     if shown.output.json:
         yield json_line(answer_text.check_fields(row))
         return
-    yield f"{f'hart {row.hart}: ' if shown.is_one_of_several else ''}{answer_text.check_line(row)}."
+    histories = shown.decoded.harts.histories
+    shown_rows = [it for it in shown.decoded.checked or () if shown.is_one_of_several and len(histories.get(it.hart, ()))]
+    of = next((of for of, it in answer_text.folded_checks(shown_rows or [row]) if it is row), None)
+    if of is None:
+        return  # it is said with another hart
+    yield f"{of}{answer_text.check_line(row)}."
     for one in row.differing:
         yield from answer_text.differing_lines(one, shown.output.paint)
     yield answer_text.check_conclusion(row)

@@ -55,9 +55,8 @@ def answer() -> dict[str, Any]:
 
 
 def lines(rows: Sequence[CheckRow]) -> Iterator[str]:
-    """Yield the lines about each hart."""
-    for row in rows:
-        of = f"hart {row.hart}: " if len(rows) > 1 else ""
+    """Yield the lines about each hart, or about those that say the same."""
+    for of, row in answer_text.folded_checks(rows):
         yield f"{of}{answer_text.check_line(row)}."
         for one in row.differing[:_SHOWN]:
             yield from answer_text.differing_lines(one, listing.paint)

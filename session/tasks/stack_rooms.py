@@ -1,6 +1,7 @@
 """Where the stacks of tasks are, for what looks at sp."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cached_property
 
 from rvtrace_gdb.decode.program.layout import PlacedObject
 from rvtrace_gdb.session.tasks.turns import TaskSource, TaskTurns
@@ -23,17 +24,36 @@ class TaskRooms:
         task = self._turns.turn_at(position).task
         return None if task is None else self._turns.labels[task]
 
-    def room(self, sp: int, position: int, within: PlacedObject | None) -> TaskRoom | None:
-        """Return the room of the stack that sp is on behind a position; None: that is none of a task that is known.
-        *within*: the object, or section, that sp is in: that of a task's stack, too.
+    def room(self, sp: int, position: int, within: PlacedObject | None, *, is_start: bool) -> PlacedObject | None:
+        """Return where the stack is that sp is on behind a position: the room of the task that runs, or *within*, the
+        object, or section, that sp is in, if that is the stack of no task; None: that is not known. *is_start*: the
+        code says that a stack begins at sp.
+
+        Several tasks may have their stacks in one object, a heap: whose stack sp is on is then not known where it is
+        not known which task runs, and how long that stack may be is not what the heap has.
         """
+        if within is None:
+            return None
         task = self._task_of_stack(position)
         room = None if task is None else self._turns.tasks[task].room
-        if task is None or room is None or within is None:
-            return None
-        if not room.start <= sp <= room.stop or not within.start <= room.start < room.stop <= within.end:
-            return None
-        return TaskRoom(room.start, room.stop, f"task {self._turns.labels[task]}")
+        if room is not None and room.start <= sp <= room.stop and _is_in(room, within):
+            return TaskRoom(room.start, room.stop, f"task {self._turns.labels[task or 0]}")
+        if is_start:
+            return within
+        is_known = room is not None or self._turns.turn_at(position).source is TaskSource.NONE or self._are_all_known
+        return within if is_known and not any(_is_in(it, within) for it in self._stacks) else None
+
+    @cached_property
+    def _stacks(self) -> Sequence[range]:
+        """The stacks of tasks that are known."""
+        listed = (range(it.stack, it.stack_end or it.stack + 1) for it in self._turns.at_end.tasks if it.stack)
+        return [*(it.room for it in self._turns.tasks if it.room is not None), *listed]
+
+    @cached_property
+    def _are_all_known(self) -> bool:
+        """Whether it is known where the stack of each task is that there is in the end."""
+        at_end = self._turns.at_end
+        return at_end.complete and all(it.stack for it in at_end.tasks)
 
     def _task_of_stack(self, position: int) -> int | None:
         """Return the index of the task whose stack sp may be on: what starts the first task sets sp before it runs."""
@@ -59,3 +79,7 @@ class TaskRooms:
                 yield PlacedObject(it.room.start, it.room.stop, f"the stack of task {label}")
             if it.block is not None:
                 yield PlacedObject(it.block.start, it.block.stop, f"the control block of task {label}")
+
+
+def _is_in(stack: range, within: PlacedObject) -> bool:
+    return within.start <= stack.start < stack.stop <= within.end

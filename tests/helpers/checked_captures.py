@@ -10,6 +10,7 @@ from rvtrace_gdb.decode.ntrace.decoder import decode
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.file import load, save
+from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
 from tests.helpers.reference_streams import FOLDER
 
 ELF = FOLDER / "towers.elf"
@@ -50,3 +51,17 @@ def doubled(file: Path, name: str = "doubled.rvt") -> tuple[Path, int]:
     at = next(i for i in range(100, len(sent)) if sent[i] == sent[i + 1] == sent[i + 2])
     data = b"".join([*sent[: at + 1], *sent[at:]])
     return with_bytes(file, data, name), sum(map(len, sent[:at]))
+
+
+def of_harts(each: list[Path], file: Path) -> Path:
+    """A capture of a hart for each of some captures of one hart."""
+    whole = [load(it) for it in each]
+    encoders, sinks = list[CapturedEncoder](), list[CapturedSink]()
+    for hart, it in enumerate(whole):
+        [encoder], [sink] = it.encoders, it.sinks
+        name = f"encoder{hart}"
+        encoders.append(replace(encoder, hart=hart, in_force=replace(encoder.in_force, name=name)))
+        buffer = replace(sink.in_force, name=f"buffer{hart}")
+        sinks.append(replace(sink, in_force=buffer, encoders=(name,)))
+    save(replace(whole[0], encoders=tuple(encoders), sinks=tuple(sinks)), file)
+    return file

@@ -20,6 +20,7 @@ from rvtrace_gdb.session.past.choice import PastSource, past_of
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.questions.explain.code import Code, CodeRole
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history, functions_of
+from rvtrace_gdb.session.tasks.task_system import system_of
 from rvtrace_gdb.support.errors import Progress
 
 if TYPE_CHECKING:
@@ -87,6 +88,11 @@ class Evidence:
                 stuck[pc] = pc != GAP and self.is_stuck_at(pc)
             left -= entry.count - entry.path.count if stuck[pc] else 0
         return left > most
+
+    @cached_property
+    def has_tasks(self) -> bool:
+        """Whether the program has an operating system that is known."""
+        return system_of(self.program.base, self.selected.rtos) is not None
 
     @cached_property
     def task_rooms(self) -> "TaskRooms | None":

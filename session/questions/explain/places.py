@@ -100,13 +100,14 @@ class ProgramPlaces:
             return "erased flash" if is_erased else "data"
         return "address 0" if pc == 0 else "memory without code"
 
-    def stack_room(self, top: int, position: int) -> PlacedObject | None:
+    def stack_room(self, top: int, position: int, *, is_start: bool) -> PlacedObject | None:
         """Return where a stack may be that begins below an address, or goes on there, behind a position: that of the
-        task that runs, if it is known; None: that is not known.
+        task that runs, if it is known; None: that is not known. *is_start*: the code says that it begins there.
         """
-        room = self._layout.stack_room(top)
-        stacks = self._evidence.task_rooms
-        return (None if stacks is None else stacks.room(top, position, room)) or room
+        room, stacks = self._layout.stack_room(top), self._evidence.task_rooms
+        if stacks is not None:
+            return stacks.room(top, position, room, is_start=is_start)
+        return room if is_start or not self._evidence.has_tasks else None
 
     def section_name(self, address: int) -> str:
         """Return the name of the section that an address is in, "" without one."""

@@ -150,7 +150,7 @@ class _HartStack:
             if deepest < 0:
                 yield f"how deep that was: {-deepest} bytes below where it began, at most"
         if any(it.room is None for it in followed.areas.values()):
-            yield "where a stack begins and ends that is in no object and no section of its own"
+            yield "where a stack begins and ends that has no object and no section of its own, as one in a heap"
         elif not all(it.has_end for it in followed.areas.values()):
             yield "where a stack begins whose start-up code is not in the trace: what it used is at least what is seen"
 

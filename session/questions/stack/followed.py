@@ -160,7 +160,9 @@ class FollowedStack:
         self._is_constant = to is not None or self._is_computed
         self._is_computed = False
         self._base = self._sp_before(position + (segment is not None)) if to is None else to
-        room = None if self._base is None else self._places.stack_room(self._base, position)
+        room = None
+        if self._base is not None:
+            room = self._places.stack_room(self._base, position, is_start=self._is_constant)
         self._limit = None if room is None or self._base is None else room.start - self._base
 
     def _sp_before(self, position: int) -> int | None:
@@ -222,7 +224,7 @@ class FollowedStack:
 
     def _area(self, base: int, position: int) -> FollowedArea:
         """Return the area of a run that begins with this value of sp at a position."""
-        room = self._places.stack_room(base, position)
+        room = self._places.stack_room(base, position, is_start=self._is_constant)
         name = self._places.section_name(base - 1) if room is None else room.name
         key = name, -1 if room is None else room.start
         self._area_names.append(key)

@@ -13,6 +13,7 @@ from rvtrace_gdb.session.tasks.tasks import tasks_of
 from rvtrace_gdb.session.tasks.turns import TaskTurns
 from tests.helpers.task_systems import What, freertos, small
 from tests.session.tasks.captures import TaskCapture, captured, captured_of_two, turns_noted
+from tests.session.tasks.runs import task_run
 
 RV64, RV32 = "rv64imac_zicsr", "rv32imac_zicsr"
 BEHIND = 200
@@ -130,6 +131,25 @@ def test_stacks_of_tasks_have_the_size_that_the_program_asks_for(
     assert sizes == {DEPTH * word} and "ucHeap" not in stacks
     first = next(it for it in capture.notes if it.what is What.SWITCHED_IN).name
     assert {"task boss", f"task {first}"} <= stacks.keys()
+
+
+@pytest.mark.parametrize("registers", [True, False])
+@pytest.mark.parametrize(("system", "skip"), [("freertos", 80_000), ("freertos", 100_000), ("zephyr", 40_000)])
+def test_no_stack_is_the_whole_heap_that_tasks_share(
+    tmp_path: Path, system: str, skip: int, registers: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A trace that begins in the middle: sp is in the heap, and it is not known which task runs. The stack of a task
+    has the size that the program asks for.
+    """
+    run = task_run(tmp_path, system, skip=skip, instructions=20_000, registers=registers)
+    assert main(["stack", str(run.capture), "--json", "--quiet"]) == 0
+    [depth] = map(json.loads, capsys.readouterr().out.splitlines())
+    whole = [it for it in depth["stacks"] if {"start", "end"} <= it.keys()]
+    known = {it["name"]: int(it["end"], 16) - int(it["start"], 16) for it in whole}
+    sizes = {size for name, size in known.items() if name.startswith("task ")}
+    assert "ucHeap" not in known and (system != "freertos" or not sizes or sizes == {8 * DEPTH})
+    assert main(["explain", str(run.capture), "--json", "--quiet"]) == 0
+    assert not [it for it in json.loads(capsys.readouterr().out)["findings"] if it["kind"] == "stack-overflow"]
 
 
 def test_a_stack_that_is_too_small_is_said_when_a_loop_without_an_end_follows(
