@@ -86,9 +86,9 @@ def _check_lines(shown: ShownTrace, request: ListRequest) -> Iterator[str]:
     if shown.output.json:
         yield json_line(answer_text.check_fields(row))
         return
-    histories = shown.decoded.harts.histories
-    shown_rows = [it for it in shown.decoded.checked or () if shown.is_one_of_several and len(histories.get(it.hart, ()))]
-    of = next((of for of, it in answer_text.folded_checks(shown_rows or [row]) if it is row), None)
+    histories, several = shown.decoded.harts.histories, shown.is_one_of_several
+    rows = [it for it in shown.decoded.checked or () if several and len(histories.get(it.hart, ()))]
+    of = next((of for of, it in answer_text.folded_checks(rows or [row]) if it is row), None)
     if of is None:
         return  # it is said with another hart
     yield f"{of}{answer_text.check_line(row)}."
