@@ -2,10 +2,9 @@
 
 from collections.abc import Iterable
 
-from rvtrace_gdb.session.queries.thread_parts import thread_at
-
 from rvtrace_gdb.rows.list_rows import FoundRow
 from rvtrace_gdb.session.past.choice import PastSource
+from rvtrace_gdb.session.queries.lists.thread_parts import thread_at
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.tasks.task_system import BadTaskSystem
 from rvtrace_gdb.session.tasks.tasks import known_tasks
