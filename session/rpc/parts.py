@@ -5,7 +5,7 @@
 
     task_names {context} -> {names}
 
-What *task* may be in the history that was decoded last, see `TaskTurns.names`, for completion; nothing, if no task is
+What *task* may be in the history that was decoded last, see `TaskTurns.selectors`, for completion; nothing, if no task is
 known.
 """
 
@@ -79,7 +79,7 @@ def task_names(session: Session, params: Params, progress: Progress) -> JsonMess
     if selected is None or not len(selected.history):
         return {"names": []}
     turns = known_tasks(session, selected, progress)
-    return {"names": [] if turns is None else turns.names}
+    return {"names": [] if turns is None else turns.selectors}
 
 
 METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {"task_names": task_names}

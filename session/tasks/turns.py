@@ -152,14 +152,14 @@ class TaskTurns:
         return found
 
     @cached_property
-    def names(self) -> list[str]:
+    def selectors(self) -> list[str]:
         """What `tasks_named` takes and people can type: each name; each label, where several tasks have the name; of a
         task that has none, or one that cannot be typed, what else is known of it. In alphabetical order.
         """
         pairs = list(zip(self.tasks, self.labels, strict=True))
-        names = {label for task, own in pairs for label in (task.label, own) if _can_be_typed(label)}
+        typed = {label for task, own in pairs for label in (task.label, own) if _can_be_typed(label)}
         others = {_told_apart(task).lstrip("#") for task, own in pairs if not _can_be_typed(own)}
-        return sorted(names | others - {""})
+        return sorted(typed | others - {""})
 
     def _not_found(self, text: str) -> str:
         listed = (RtosTask(it.address, it.name or "", it.id) for it in self.at_end.tasks)
