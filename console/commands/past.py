@@ -27,7 +27,7 @@ from rvtrace_gdb.rows.answers import ValueWriter
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
-from rvtrace_gdb.session.questions.why.asking import is_number_at
+from rvtrace_gdb.session.questions.why.asking import WrittenBytes, is_number_at, written_text
 from rvtrace_gdb.session.rpc import analysis, values
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.selected_history import SelectedHistory
@@ -228,6 +228,10 @@ def _change(query: _PastQuery, name: str, writer: ValueWriter) -> answer_text.Va
         return answer_text.ValueChange(name, *(_hex(it, bits // 8) for it in (writer.old, writer.new)))
     address, size = writer.where or writer.store
     begin, end = max(writer.store[0], address) - address, min(sum(writer.store), address + size) - address
+    write, position = WrittenBytes(address, begin, end, writer.window), history_position(query.number)
+    part = written_text(query.session, query.selected, name, position, write, query.shown.progress)
+    if part is not None:
+        return answer_text.ValueChange(printable(part.name), part.old, part.new)
     if end - begin < size:
         whole = _whole_change(query, name, writer, range(address, address + size))
         if whole is not None:

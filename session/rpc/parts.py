@@ -5,8 +5,8 @@
 
     task_names {context} -> {names}
 
-What *task* may be in the history that was decoded last, see `TaskTurns.selectors`, for completion; nothing, if no task is
-known.
+What *task* may be in the history that was decoded last, see `TaskTurns.selectors`, for completion; nothing, if no
+task is known.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.expressions.types import is_scalar, size_of
+from rvtrace_gdb.rows.answers import MemoryWindow
 from rvtrace_gdb.session.past.choice import PastSource, facts_of, past_of
 from rvtrace_gdb.session.past.past import PC
 from rvtrace_gdb.session.past.register_writers import RegisterWriters
@@ -29,6 +30,15 @@ class WhyQuestion(NamedTuple):
     branches: bool = False
     thin: bool = False
     depth: int = DEPTH
+
+
+class WrittenBytes(NamedTuple):
+    """Bytes *begin* to *end* - 1 of what is at an *address* were written. *window*: the memory around them."""
+
+    address: int
+    begin: int
+    end: int
+    window: MemoryWindow | None
 
 
 class _HistoryParts(NamedTuple):
@@ -75,6 +85,33 @@ def is_number_at(
     """Return whether some bytes are one number, or pointer, of the program, as an instruction sees it."""
     found = _history_parts(session, selected, progress, sources=True).names.place(position, address, size)
     return found.type is not None and is_scalar(found.type) and size_of(found.type) == size
+
+
+class WrittenText(NamedTuple):
+    """What was written, by its name, and its value before and after, as gdb prints them; None: it is not known."""
+
+    name: str
+    old: str | None
+    new: str | None
+
+
+def written_text(
+    session: PastSource, selected: SelectedHistory, text: str, position: int, write: WrittenBytes,
+    progress: Progress = silent,
+) -> WrittenText | None:  # fmt: skip
+    """Return which part of a structure or an array was written that an expression means at a position; None: it means
+    neither, or not all of the part is known. Raises what *progress* raises.
+    """
+    names = _history_parts(session, selected, progress, sources=True).names
+    part = names.written_part(position, text, write.begin, write.end - write.begin)
+    if part is None or write.window is None:
+        return None
+    begin = write.address + part.offset - write.window[0]
+    old, new = (it[begin : begin + size_of(part.type)] if begin >= 0 else [] for it in write.window[1:])
+    if len(new) < size_of(part.type) or None in new:
+        return None
+    before, after = (None if None in it else names.content_text(position, part.type, it) for it in (old, new))
+    return None if after is None else WrittenText(part.text, before, after)
 
 
 def _history_parts(

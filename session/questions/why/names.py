@@ -1,23 +1,16 @@
 """What a program calls things: source lines, functions, and the variables that are in registers and in memory."""
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.expressions.debug_types import UnreadableType, text_of
+from rvtrace_gdb.decode.expressions.debug_types import text_of
 from rvtrace_gdb.decode.expressions.evaluator import Evaluator, NoSymbol
 from rvtrace_gdb.decode.expressions.formatting import Formatter
 from rvtrace_gdb.decode.expressions.locations import FixedPlace, UnknownValue, VariableContent
+from rvtrace_gdb.decode.expressions.parts import innermost_part
 from rvtrace_gdb.decode.expressions.syntax import BadExpression, VariableName
-from rvtrace_gdb.decode.expressions.types import (
-    Array,
-    FunctionType,
-    MemberField,
-    Struct,
-    ValueType,
-    is_scalar,
-    size_of,
-    stripped,
-)
+from rvtrace_gdb.decode.expressions.types import Array, FunctionType, Struct, ValueType, is_scalar, size_of, stripped
 from rvtrace_gdb.decode.expressions.values import TypedValue
 from rvtrace_gdb.decode.expressions.variables import DebugVariable
 from rvtrace_gdb.decode.history.history import GAP
@@ -33,6 +26,7 @@ from rvtrace_gdb.session.questions.why.trace import TracedPast
 
 _VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
 _SP = X + 2
+_PLAIN_NAME = re.compile(r"[\w.\[\]>-]+")
 _UNREADABLE: tuple[type[Exception], ...] = (BadExpression, UnknownValue, *ERRORS)
 
 
@@ -41,6 +35,14 @@ class PartName(NamedTuple):
 
     text: str
     type: ValueType | None = None
+
+
+class WrittenPart(NamedTuple):
+    """A part of what an expression means, with its type. *offset*: of its first byte."""
+
+    text: str
+    type: ValueType
+    offset: int
 
 
 class LocalVariable(NamedTuple):
@@ -241,6 +243,30 @@ class ProgramNames:
             raise BadExpression("it is a value, not something that has been written")
         return found.address, max(size_of(found.type), 1)
 
+    def written_part(self, position: int, text: str, offset: int, size: int) -> WrittenPart | None:
+        """Return the innermost part that has some bytes of what an expression means: a structure or an array; None: it
+        means neither, or that is not known.
+        """
+        evaluator, moment = self._evaluator(self._trace.image_at(position)), self._moment(position)
+        try:
+            found = evaluator.value(evaluator.parsed(text, evaluator.program.scope_at(moment.pc)), moment)
+            kind = evaluator.complete(stripped(found.type))
+        except _UNREADABLE:
+            return None
+        if found.address is None or not isinstance(kind, (Array, Struct)):
+            return None
+        part = innermost_part(kind, offset, size)
+        name = text if not part.suffix or _PLAIN_NAME.fullmatch(text) else f"({text})"
+        return WrittenPart(f"{name}{part.suffix}", part.type, part.offset)
+
+    def content_text(self, position: int, kind: ValueType, content: Sequence[int | None]) -> str | None:
+        """Return bytes as gdb prints a value of a type; None: its type is not understood."""
+        evaluator = self._evaluator(self._trace.image_at(position))
+        try:
+            return Formatter(evaluator).text(TypedValue(kind, content=content), self._moment(position))[0]
+        except _UNREADABLE:
+            return None
+
     def is_on_stack(self, position: int, address: int) -> bool | None:
         """Return whether an address is in the frame of the function that runs at a position; None: not known."""
         evaluator = self._evaluator(self._trace.image_at(position))
@@ -298,25 +324,15 @@ def _variable_content(evaluator: Evaluator, variable: DebugVariable, moment: Pas
 
 def _part(variable: PartName, offset: int, size: int) -> PartName:
     """Return the innermost member or element that has some bytes."""
-    kind = None if variable.type is None else stripped(variable.type)
-    if isinstance(kind, Array) and size_of(kind.target):
-        number, inside = divmod(offset, size_of(kind.target))
-        if inside + size <= size_of(kind.target):
-            return _part(PartName(f"{variable.text}[{number + kind.lowest}]", kind.target), inside, size)
-    if isinstance(kind, Struct):
-        for it in _members(kind):
-            inside = offset - it.offset
-            if it.name and it.bits is None and inside >= 0 and inside + size <= size_of(it.type):
-                return _part(PartName(f"{variable.text}.{it.name}", it.type), inside, size)
-    if offset or (variable.type is not None and size < size_of(variable.type)):
-        end = f"..{offset + size - 1}" if size > 1 else ""
-        return PartName(f"{variable.text} (byte {offset}{end})")
-    return variable
+    if variable.type is None:
+        return variable if not offset else PartName(f"{variable.text}{_bytes_text(offset, size)}")
+    part = innermost_part(variable.type, offset, size)
+    inside, text = offset - part.offset, f"{variable.text}{part.suffix}"
+    if inside or size < size_of(part.type):
+        return PartName(f"{text}{_bytes_text(inside, size)}")
+    return PartName(text, part.type)
 
 
-def _members(kind: Struct) -> Sequence[MemberField]:
-    """Return the members of a structure that are understood."""
-    try:
-        return kind.members
-    except UnreadableType:
-        return ()
+def _bytes_text(offset: int, size: int) -> str:
+    end = f"..{offset + size - 1}" if size > 1 else ""
+    return f" (byte {offset}{end})"

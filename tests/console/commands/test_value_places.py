@@ -10,6 +10,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.session import Session
+from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import HOME, compile_program
 from tests.helpers.example_captures import RAM, example_capture
 from tests.session.board import board
@@ -50,6 +51,23 @@ def test_members_and_elements(
     assert (int(writer["old"], 16), int(writer["new"], 16), writer["func"]) == (old, new, function)
     (value,) = rows(capsys, "values", calibration, place)
     assert (value["what"], int.from_bytes(bytes(value["bytes"]), "little")) == (place, new)
+
+
+def test_parts_of_structures_and_arrays_are_said_as_gdb_does(calibration: str, capsys: Captured) -> None:
+    """By name and type, one writer after the other; the bytes of memory that is no variable."""
+    places = ("calibration", "calibration.gain", "slot", "*&calibration")
+    [elf] = Path(calibration).parent.glob("*.elf")
+    asked = [f"trace who-wrote {place}" for place in places]
+    said = run_gdb(elf, [SOURCE, f"trace open {calibration}", *asked])
+    for place, command in zip(places, asked, strict=True):
+        (first, *_), (own, *_) = said[command].splitlines(), text(capsys, "who-wrote", calibration, place).splitlines()
+        assert own == first and "bytes" not in own and "0x" not in own
+        (row,) = rows(capsys, "who-wrote", calibration, place)
+        assert first.startswith(f"{row['what']}: {row['old']} -> {row['new']}, ")
+    names = [it["what"] for it in rows(capsys, "who-wrote", calibration, "calibration", "--count", "3")]
+    assert names[0] == "calibration.offset" and len(set(names)) == 3
+    (row,) = rows(capsys, "who-wrote", calibration, "calibration,8")
+    assert row["new"].startswith("0x")
 
 
 def test_a_local_variable_in_a_register(calibration: str, capsys: Captured) -> None:
@@ -142,4 +160,4 @@ def test_a_number_of_which_one_byte_was_written_is_said_as_a_whole_with_the_line
     change, shown, _ = text(capsys, "who-wrote", file, "shared.setpoint").splitlines()
     assert change.startswith("shared.setpoint: 0x00000132 -> 0x00000100, written ")
     assert shown == f"overrun.c:{number}\t{line.strip()}"
-    assert rows(capsys, "who-wrote", file, "shared.line")[0]["what"] == "byte 3 of shared.line"
+    assert rows(capsys, "who-wrote", file, "shared.line")[0]["what"] == "shared.line[3]"
