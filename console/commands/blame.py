@@ -6,13 +6,12 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.captures import readers
 from rvtrace_gdb.console.captures.readers import Readers
 from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.source_coverage import CoveredTrace
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage
@@ -61,12 +60,7 @@ def add_arguments(parser: CommandParser) -> None:
         "--hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: all together)"
     )
     readers.add_arguments(parser)
-    output.add_arguments(parser, "each row, and one for the numbers of runs")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "each row, and one for the numbers of runs", EXAMPLES, run)
 
 
 def run(args: argparse.Namespace) -> int:

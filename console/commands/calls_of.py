@@ -4,12 +4,11 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.lists import ListError
 from rvtrace_gdb.console.commands.log import add_part, shown_harts
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
@@ -49,12 +48,7 @@ def add_arguments(parser: CommandParser) -> None:
     rows = "numbers of this list: A,B or A,+N or A,-N, or A for all from A on (default: all)"
     parser.add_argument("range", nargs="?", default="", metavar="RANGE", help=rows)
     add_part(parser, "calls that begin there")
-    output.add_arguments(parser, "each call")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "each call", EXAMPLES, run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,9 +3,8 @@
 import argparse
 from collections.abc import Iterator, Mapping
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import memory_place
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
@@ -45,12 +44,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N", help="the hart to list (default: all harts)",
     )  # fmt: skip
-    output.add_arguments(parser, "each access")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "each access", EXAMPLES, run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,11 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.lists import ListError
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import PAGE, CommandOutput, OutputOptions
 from rvtrace_gdb.rows import diff_text
@@ -60,12 +59,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: all harts, each with its own)")
     parser.add_argument("--other-hart", type=hart, metavar="N", help="the hart of B (default: of the same number)")
     parser.add_argument("--other-elf", metavar="FILE", help="the program of B (default: the one it names, or --elf)")
-    output.add_arguments(parser, "each hart, and for each stretch that differs")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "each hart, and for each stretch that differs", EXAMPLES, run)
 
 
 def run(args: argparse.Namespace) -> int:

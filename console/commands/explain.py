@@ -4,9 +4,8 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.options import inputs, part, raw
+from rvtrace_gdb.console.options import part, raw, trace_answer
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import ShellText, parts_of_text, say_about_trace
@@ -41,12 +40,7 @@ def add_arguments(parser: CommandParser) -> None:
         " what is not wrong."
     )
     part.add_arguments(parser, f"look at these instructions alone: {part.RANGE_FORMS}")
-    output.add_arguments(parser, "each hart")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "each hart", EXAMPLES, run)
 
 
 def run(args: argparse.Namespace) -> int:

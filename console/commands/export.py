@@ -2,10 +2,9 @@
 
 import argparse
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.help_pages import FORMS, group_of
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.session import report
@@ -51,11 +50,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--resolution", type=resolution, metavar="N", help=OPTIONS["resolution"])
     parser.add_argument("--exact", metavar="A,B", help=OPTIONS["exact"])
     parser.add_argument("--itrace", metavar="OPTIONS", help=OPTIONS["itrace"])
-    output.add_arguments(parser, "what was written")
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "what was written", EXAMPLES, run, color=False)
 
 
 def run(args: argparse.Namespace) -> int:

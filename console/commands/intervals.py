@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.lists import ListError
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.part import is_range
 from rvtrace_gdb.console.options.request import RequestedTrace
@@ -104,12 +103,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--unit", choices=UNITS, default=INSTRUCTIONS, help=unit)
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: all harts)")
-    output.add_arguments(parser, "each hart")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "each hart", EXAMPLES, run)
 
 
 def run(args: argparse.Namespace) -> int:

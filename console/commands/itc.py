@@ -3,13 +3,12 @@
 import argparse
 from collections.abc import Iterator
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.decode import follow
 from rvtrace_gdb.console.commands.decode.follow import OpenedStream, StreamOutput
 from rvtrace_gdb.console.commands.decode.follow_output import FollowStatus
 from rvtrace_gdb.console.commands.decode.request import DecodeRequest, StreamOptions
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions, text_of
 from rvtrace_gdb.rows.itc_rows import ItcRow
@@ -44,12 +43,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--channel", type=number, metavar="N", help="this channel alone (default: all)")
     parser.add_argument("--hart", type=number, metavar="N", help="this hart alone (default: all harts)")
     follow.add_arguments(parser)
-    output.add_arguments(parser, "each line")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "each line", EXAMPLES, run)
 
 
 def run(args: argparse.Namespace) -> int:

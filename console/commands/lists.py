@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser, source_coverage
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
 from rvtrace_gdb.console.commands.shown_list.early_list import EarlyList
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.part import RANGE_FORMS, is_range
@@ -269,13 +268,8 @@ def _add_arguments(name: str, parser: CommandParser) -> None:
     )
     if name in CHECKED:
         add_check(parser)
-    output.add_arguments(parser, verb.of_json)
-    if verb.show is not None:
-        output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES[name]
-    parser.set_defaults(run=run, verb=verb)
+    trace_answer.add_arguments(parser, verb.of_json, EXAMPLES[name], run, color=verb.show is not None)
+    parser.set_defaults(verb=verb)
 
 
 def _add_place(name: str, parser: CommandParser) -> None:

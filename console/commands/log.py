@@ -5,11 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.lists import ListError
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.locations import LocationError, Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
@@ -60,12 +59,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("expression", metavar="EXPR", nargs="+", help=expressions)
     parser.add_argument("--if", dest="condition", default="", metavar="COND", help="only where this holds")
     add_part(parser, "what ran there")
-    output.add_arguments(parser, "each row")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "each row", EXAMPLES, run)
 
 
 def add_part(parser: CommandParser, what: str) -> None:

@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.options.value_places import WORDS, PlaceText, value_place
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
@@ -99,7 +98,7 @@ EXAMPLES = {
 }
 
 
-def _add_common(parser: CommandParser, name: str, of_json: str) -> None:
+def _add_common(parser: CommandParser, name: str, of_json: str, run: trace_answer.Runner) -> None:
     parser.add_argument(
         "--at", type=inputs.number_from(1, (1 << 63) - 1), metavar="N",
         help="before this instruction of the history (default: at its end)",
@@ -112,11 +111,7 @@ def _add_common(parser: CommandParser, name: str, of_json: str) -> None:
         help="what is reconstructed of a trace that has only addresses: registers and memory (on, the default),"
         " registers alone, or nothing",
     )  # fmt: skip
-    output.add_arguments(parser, of_json)
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES[name]
+    trace_answer.add_arguments(parser, of_json, EXAMPLES[name], run)
 
 
 def add_who_wrote(parser: CommandParser) -> None:
@@ -132,8 +127,7 @@ def add_who_wrote(parser: CommandParser) -> None:
         "--count", type=inputs.number_from(1, 1 << 20), default=1, metavar="N",
         help="and who wrote it before that: N writers",
     )  # fmt: skip
-    _add_common(parser, "who-wrote", "each writer")
-    parser.set_defaults(run=run_who_wrote)
+    _add_common(parser, "who-wrote", "each writer", run_who_wrote)
 
 
 def add_values(parser: CommandParser) -> None:
@@ -147,8 +141,7 @@ def add_values(parser: CommandParser) -> None:
     inputs.add_capture(parser)
     parser.add_argument("place", nargs="*", metavar="PLACE", help=WORDS)
     parser.add_argument("--all", action="store_true", help="with --at N: list registers that are not known, too")
-    _add_common(parser, "values", "each register or piece of memory, or for the summary")
-    parser.set_defaults(run=run_values)
+    _add_common(parser, "values", "each register or piece of memory, or for the summary", run_values)
 
 
 def run_who_wrote(args: argparse.Namespace) -> int:

@@ -4,13 +4,12 @@ import argparse
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.captures import readers
 from rvtrace_gdb.console.captures.profiled_pieces import profiles_in_pieces
 from rvtrace_gdb.console.captures.readers import Readers, ReadWhole
 from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.request import LoadedTrace, RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.reports.profile.sums import sum_of
@@ -62,11 +61,7 @@ def add_arguments(parser: CommandParser) -> None:
     notes = f"with --to {GCDA}: GCC's notes of the source file, written by -ftest-coverage"
     parser.add_argument("--gcno", default="", metavar="NOTES", help=notes)
     readers.add_arguments(parser)
-    output.add_arguments(parser, "what was written")
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "what was written", EXAMPLES, run, color=False)
 
 
 def run(args: argparse.Namespace) -> int:

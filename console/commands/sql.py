@@ -4,11 +4,10 @@ import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.lists import ListError
 from rvtrace_gdb.console.commands.log import logged, searched_place
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
@@ -72,12 +71,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--log", nargs=2, action="append", default=[], metavar=("WHERE", "EXPR"), help=log)
     calls = "a table `calls_of`: each call of FUNCTION, with a column for each argument; repeatable"
     parser.add_argument("--calls-of", action="append", default=[], metavar="FUNCTION", help=calls)
-    output.add_arguments(parser, "each row, or each column of the tables")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "each row, or each column of the tables", EXAMPLES, run)
 
 
 def run(args: argparse.Namespace) -> int:

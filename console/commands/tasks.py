@@ -4,9 +4,8 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.options import inputs, part, raw
+from rvtrace_gdb.console.options import inputs, part, raw, trace_answer
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.options.rtos import add_rtos
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
@@ -54,12 +53,7 @@ def add_arguments(parser: CommandParser) -> None:
         help=f"how many rows are shown, 0: all (default: {SHOWN})",
     )  # fmt: skip
     add_rtos(parser)
-    output.add_arguments(parser, "the trace")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "the trace", EXAMPLES, run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,13 +7,12 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.decode import follow
 from rvtrace_gdb.console.commands.decode.follow import OpenedStream, StreamOutput
 from rvtrace_gdb.console.commands.decode.follow_output import size, summary
 from rvtrace_gdb.console.commands.decode.request import DecodeRequest, StreamOptions
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.output import OutputOptions, text_of
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.reports.profile.growing import GrowingProfile
@@ -57,12 +56,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--top", type=rows, default=TOP_ROWS, metavar="N", help=help_of_top)
     parser.add_argument("--baud", type=inputs.number_from(1, 1 << 31), metavar="N", help="speed of a serial device")
     parser.add_argument("-o", "--output", metavar="FILE.rvt", help="also save the bytes as a capture")
-    output.add_arguments(parser, "each table, at most five a second")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "each table, at most five a second", EXAMPLES, run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -7,10 +7,9 @@ import argparse
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.options.value_places import WORDS, PlaceText, value_place
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
@@ -73,12 +72,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "--hart", type=inputs.number_from(0, (1 << 32) - 1), metavar="N", help="the hart (default: first)"
     )
-    output.add_arguments(parser, "each value, and each branch")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "each value, and each branch", EXAMPLES, run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -108,7 +108,7 @@ def test_each_command_is_listed_with_its_help(capsys: pytest.CaptureFixture[str]
     able = {
         ".".join(path.relative_to(folder).with_suffix("").parts).removesuffix(".__init__")
         for path in folder.rglob("*.py")
-        if "parser.set_defaults(run=" in path.read_text(encoding="utf-8")
+        if re.search(r"(parser\.set_defaults\(run=|trace_answer\.add_arguments\()", path.read_text(encoding="utf-8"))
     }
     assert able | {"tandem"} == modules
 

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from typing import NamedTuple
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.decode import follow
 from rvtrace_gdb.console.commands.decode.early_rows import EarlyRows
 from rvtrace_gdb.console.commands.decode.request import DecodeError, DecodeRequest, decode_request
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import trace_answer
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput
@@ -73,13 +72,9 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--events", action="store_true", help="list the events between the instructions, one per line")
     parser.add_argument("--stop-at-error", action="store_true", help="stop decoding at the first loss")
     parser.add_argument("--check", action="store_true", help="check the trace first: what differs is a loss")
-    output.add_arguments(parser, "each instruction and gap; with --events, for each event")
-    output.add_color(parser)
     follow.add_arguments(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    of_json = "each instruction and gap; with --events, for each event"
+    trace_answer.add_arguments(parser, of_json, EXAMPLES, run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -5,14 +5,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.captures import readers
 from rvtrace_gdb.console.captures.readers import Readers
 from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.report.captures import ProfiledTrace
 from rvtrace_gdb.console.commands.report.page import check_page, write_page
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.part import is_range
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import ShellText, parts_of_text
@@ -77,12 +76,7 @@ def add_arguments(parser: CommandParser) -> None:
     readers.add_arguments(parser)
     page = 'write all of it to OUT as one page for a browser, which needs no other file; "-": standard output'
     parser.add_argument("--html", default="", metavar="OUT", help=page)
-    output.add_arguments(parser, "each report: of all harts, or of one")
-    output.add_color(parser)
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = EXAMPLES
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "each report: of all harts, or of one", EXAMPLES, run)
 
 
 def _request(args: argparse.Namespace) -> ReportRequest:

@@ -11,13 +11,12 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 
-from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.serve.instructions import ServedPlace, fields, lines
 from rvtrace_gdb.console.commands.serve.monitor import Monitor
 from rvtrace_gdb.console.commands.serve.monitor.recording import RecordingCommands
 from rvtrace_gdb.console.main import COMMANDS
-from rvtrace_gdb.console.options import inputs, raw
+from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import OPEN_TRACES, OpenTrace, RequestedTrace
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
@@ -35,6 +34,12 @@ from rvtrace_gdb.session.replay.record_btrace import Btrace
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 from rvtrace_gdb.support.text import printable
+
+EXAMPLES = (
+    ("serve demo.rvt", "wait for gdb, LLDB or an IDE"),
+    ("serve demo.rvt --port 2345 --once", "at port 2345, for one debugger"),
+    ("serve --connect :3333 --elf demo.elf", "before OpenOCD"),
+)
 
 _LIVE = "the live trace"
 _TURN = 0.01  # seconds
@@ -105,15 +110,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE.rvt", help="with --connect: the file that `monitor trace save` writes"
     )
-    output.add_arguments(parser, "the place where it waits")
-    inputs.add_program_arguments(parser)
-    raw.add_arguments(parser)
-    parser.examples = (
-        ("serve demo.rvt", "wait for gdb, LLDB or an IDE"),
-        ("serve demo.rvt --port 2345 --once", "at port 2345, for one debugger"),
-        ("serve --connect :3333 --elf demo.elf", "before OpenOCD"),
-    )
-    parser.set_defaults(run=run)
+    trace_answer.add_arguments(parser, "the place where it waits", EXAMPLES, run, color=False)
 
 
 def run(args: argparse.Namespace) -> int:
