@@ -114,7 +114,7 @@ fuzz: tools-test
 
 bench: tools-test
 	@$(MAKE) --no-print-directory $(VENV)/.test
-	@for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+	@for file in benchmarks/*/[a-z]*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 clean:
 	rm -rf build $(VENV) *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -280,9 +280,9 @@ class HartDecoder(stepping.HartDecoder):
 
     def _decode_timeless(self, packets: SourcePackets, default: SyncVerdict) -> int:
         """Decode packets. Returns the index of a packet that has to wait for further ones, or -1."""
-        # One long function, because calls cost more than what they would do. Measured (benchmarks/long_runs.py, warm):
-        # a function that resolves forks costs 24 % with a jump target cache, 8 % with a predictor, and
-        # `PredictionTables.apply` for the effect on the tables 7 % and 5 %.
+        # One long function, because calls cost more than what they would do. Measured (long_runs.py of
+        # benchmarks/decoding, warm): a function that resolves forks costs 24 % with a jump target cache, 8 % with a
+        # predictor, and `PredictionTables.apply` for the effect on the tables 7 % and 5 %.
         builder = self._builder
         append = builder.append
         pending, mark, stamp = builder.in_place

@@ -190,7 +190,9 @@ def _follows_csr(address: int, image: Image) -> bool:
 
 
 LOOKAHEAD = 2
-"""The number of packets after a synchronization that are checked. In `benchmarks/damage.py` more do not detect more."""
+"""The number of packets after a synchronization that are checked: more do not detect more damage
+(`benchmarks/decoding/damage.py`).
+"""
 
 _NO_DAMAGE = (LossCause.ABSENT_CODE, LossCause.NO_CODE, LossCause.COUNT_UNKNOWN, LossCause.UNKNOWN_HANDLER)
 _HARMLESS = (*_NO_DAMAGE, LossCause.PACKETS_LOST)

@@ -233,7 +233,7 @@ class HartDecoder(stepping.HartDecoder):
         times. *timed*: these; None: there are none.
         """
         # One long function, because calls cost more than what they would do: forks that a function resolves cost 12 %
-        # with implicit return (benchmarks/long_runs.py, "HTM, all on", warm).
+        # with implicit return (benchmarks/decoding/long_runs.py, "HTM, all on", warm).
         append = self._builder.append
         pending, mark, stamp = self._builder.in_place
         next_time = None if timed is None else iter(timed.times).__next__

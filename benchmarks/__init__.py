@@ -1,0 +1,1 @@
+"""What rvtrace costs, measured: each file is a program that prints its figures."""

@@ -1,1 +1,0 @@
-"""What `benchmarks/damage.py` measures: streams, damages, outcomes."""

@@ -1,0 +1,1 @@
+"""How fast traces are decoded and encoded, and what damage does to them."""

@@ -1,0 +1,1 @@
+"""What `benchmarks/decoding/damage.py` measures: streams, damages, outcomes."""

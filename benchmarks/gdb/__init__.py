@@ -1,0 +1,1 @@
+"""What gdb does with rvtrace, in the real gdb."""

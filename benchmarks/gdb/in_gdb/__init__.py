@@ -1,0 +1,1 @@
+"""What runs inside gdb, for the benchmarks beside this folder."""

@@ -1,0 +1,1 @@
+"""How long lists, reports and exports of long traces take."""

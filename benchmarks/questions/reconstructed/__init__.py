@@ -1,0 +1,1 @@
+"""What `values.py` beside this folder measures: programs, what they executed according to Spike, claims about it."""

@@ -1,0 +1,1 @@
+"""Ways to a target, the simulated one, and the recorder in QEMU."""
