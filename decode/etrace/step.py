@@ -125,18 +125,11 @@ class StepFunction:
             return StepResult(resumption, knowledge.mode is not Mode.TRAPPED)
         walker = self._states.walker(knowledge)
         same = knowledge.context.prv is None or context.prv == knowledge.context.prv
-        walk = self._walk_to_sync(knowledge, walker, address if same else NOWHERE, stack)
+        walk, arrival = self._walk_to_start(knowledge, walker, address, stack, same=same)
         repeats = address == knowledge.last_pc
-        blind = bool(walk.fault)
-        arrival = WalkArrival.FAULT if blind else walker.reach(walk, WalkGoal(address, inferable=same))
-        if arrival is WalkArrival.FAULT and not (same or blind):
-            walk = self._walk_to_sync(knowledge, walker, address, stack)
-            arrival = walker.reach(walk, WalkGoal(address))
         reported_twice = repeats and self._options.dialect is Dialect.PULP
         if reported_twice and (arrival is not WalkArrival.INFERRED or walker.is_branch(address)):
-            arrival = (
-                WalkArrival.FAULT
-            )  # rv_tracer synchronizes at instructions that it has reported before, also branches
+            arrival = WalkArrival.FAULT  # it synchronizes at instructions that it has reported before, also branches
         if arrival is WalkArrival.FAULT and repeats:
             walk = walker.start(knowledge.next_pc, knowledge.last_pc, stack)
             walk.parts = []
@@ -153,6 +146,19 @@ class StepFunction:
         if knowledge.setup.modes.resync_disabled and effect is not None:
             result = result._replace(step=replace(result.step, tables=replace(effect, targets=targets)))
         return result
+
+    def _walk_to_start(
+        self, knowledge: HartKnowledge, walker: Walker, address: int, stack: Stack, *, same: bool
+    ) -> tuple[WalkProgress, WalkArrival]:
+        """Walk to the instruction of a synchronization while the hart runs. *same*: in the privilege mode it had."""
+        walk = self._walk_to_sync(knowledge, walker, address if same else NOWHERE, stack)
+        if walk.fault:
+            return walk, WalkArrival.FAULT
+        arrival = walker.reach(walk, WalkGoal(address, inferable=same))
+        if arrival is WalkArrival.FAULT and not same:
+            walk = self._walk_to_sync(knowledge, walker, address, stack)
+            arrival = walker.reach(walk, WalkGoal(address))
+        return walk, arrival
 
     def _keeps_outcome(self, knowledge: HartKnowledge, result: StepResult) -> StepResult:
         """Continue after a repeated branch where it led before: rv_tracer's branch bit is not its outcome then."""

@@ -2,6 +2,9 @@
 
 A step depends on its state, the message, sometimes the count `ahead`, and sometimes the top of the call stack. So a
 state keeps its steps by the bytes of the message or by (message, ahead).
+
+The file is longer than others because what decodes a message without a remembered step, or repeats one, goes on with
+the state of the hot path, and leaves it for that.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -180,7 +180,6 @@ class Machine:
         self.spec = spec
         self.printed: Callable[[bytes], None] = lambda text: None
         self.exited: Callable[[int], None] = lambda status: None
-
         self.fired: Callable[[str, int], None] = lambda encoder, number: None
         self.lost_cause: Callable[[int, LostCause], None] = lambda hart, lost: None
 
@@ -191,9 +190,8 @@ class Machine:
         self._cores = tuple(Core(each, devices.encoder) for each in self.harts)
         self._turns = Turns(self._cores, bus, memory_map.clint) if others else None
         devices.attach(lambda hart: self.debug_module.harts.is_off(hart))
-        self.branch_tracers = tuple(
-            Neorv32Tracer(self.harts, bus, part.base, part.depth) for part in self.wiring.tracers
-        )
+        tracers = self.wiring.tracers
+        self.branch_tracers = tuple(Neorv32Tracer(self.harts, bus, part.base, part.depth) for part in tracers)
         self.tacit_encoders = {part.hart: self._tacit_encoder(part) for part in self.wiring.tacit}
         self._lost_causes: set[LostCause] = set()
         self.uart = Uart()

@@ -3,6 +3,8 @@
 Source: RISC-V N-Trace 1.0, "Rules of Generating Messages", "Field Encoding and Calculation Techniques" and
 "Optimization Extensions"; for other values of `EncoderOptions.dialect`, 1.0.0-rc7 and the behaviour of SiFive's earlier
 encoders. The choices that the rules leave to the encoder are options in `EncoderOptions`.
+
+The file is longer than others because each rule is a method of one encoder: most may send what another left pending.
 """
 
 from collections.abc import Callable, Iterable, Sequence

@@ -286,20 +286,14 @@ def run_qemu(
         if run.write_target is not None:
             _write_target(run.write_target, qemu, options, folder)
             say(f"the target description is in {run.write_target}: `set trace target {run.write_target}` in gdb")
-        tell(
-            {
-                "qemu": _qemu_version(qemu), "process": child.pid, "source": "log" if plugin is None else "plugin",
-                "harts": ring.harts, "folder": str(folder), "target": run.write_target,
-            }
-        )  # fmt: skip
+        started = {"qemu": _qemu_version(qemu), "process": child.pid, "source": "plugin" if plugin else "log"}
+        tell({**started, "harts": ring.harts, "folder": str(folder), "target": run.write_target})
         stream = None
         if run.output is not None and program is not None:
             stream = _streaming(run, ring, program, qemu, say, resources)
             if held and _answers(folder, child):
                 stream.state = _state_at_reset(folder, ring.harts, program, options)
-                if stop:
-                    with suppress(QemuGone):  # a short program has ended before QEMU could answer
-                        recorder.run(folder)
+                _let_run(folder, stopped=bool(stop))
         _serve(child, server, stream, progress)
         if stream is not None and run.output is not None and (stream.instructions or not child.returncode):
             _save(stream, run.output, say, tell, progress)
@@ -307,6 +301,13 @@ def run_qemu(
             if failed is not None and failed.failure is not None:
                 raise failed.failure
         return _exit_status(child.returncode, say)
+
+
+def _let_run(folder: Path, *, stopped: bool) -> None:
+    """Let QEMU run, if rvtrace has *stopped* it at reset."""
+    if stopped:
+        with suppress(QemuGone):  # a short program has ended before QEMU could answer
+            recorder.run(folder)
 
 
 def _streaming(
