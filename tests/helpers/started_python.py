@@ -113,7 +113,7 @@ def _serve(folder: Path) -> None:
 
     The modules are loaded when the first one is wanted: most tests want none.
     """
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that wait for a command
+    signal.signal(signal.SIGCHLD, _reap)  # those that wait for a command: their time counts as that of the tests
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(str(folder / "server"))
         listener.listen(100)
@@ -125,6 +125,12 @@ def _serve(folder: Path) -> None:
                 listener.close()
                 _attend(connection)
             connection.close()
+
+
+def _reap(*_: object) -> None:
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
 
 
 @cache

@@ -1,6 +1,7 @@
 """`rvtrace decode` of a trace that takes long to decode: rows before the end, and the same ones."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,7 @@ def test_what_needs_the_whole_trace_waits_for_it(
     assert not any(numbers)
 
 
+@cache
 def of_harts(*times: tuple[int, int] | None) -> bytes:
     """The median program on harts 1, 2, ..., whose messages take turns; see `reference_streams.from_source`."""
     stream = MEDIAN * 3
@@ -83,29 +85,35 @@ def of_harts(*times: tuple[int, int] | None) -> bytes:
 
 
 SEVERAL = ("--src-bits", "2", "--elf", str(reference_streams.FOLDER / "median.elf"))
-TIMED = of_harts((1000, 10), (1005, 10))
-TIMES_LOST = TIMED[:7_000] + TIMED[7_500:20_000] + TIMED[:5_000] + TIMED[20_000:]
+
+
+def timed() -> bytes:
+    return of_harts((1000, 10), (1005, 10))
+
+
+def times_lost() -> bytes:
+    return timed()[:7_000] + timed()[7_500:20_000] + timed()[:5_000] + timed()[20_000:]
 
 
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        pytest.param(TIMES_LOST, ("--timestamps",), id="lost"),
-        pytest.param(of_harts((1000, 10), (1005, 40), (900, 12)), ("--timestamps", "/r"), id="other paces"),
-        pytest.param(of_harts(None, None), ("--json",), id="untimed json"),
+        pytest.param(times_lost, ("--timestamps",), id="lost"),
+        pytest.param(lambda: of_harts((1000, 10), (1005, 40), (900, 12)), ("--timestamps", "/r"), id="other paces"),
+        pytest.param(lambda: of_harts(None, None), ("--json",), id="untimed json"),
         *long_only(
-            pytest.param(TIMED, ("--timestamps",), id="timed"),
-            pytest.param(TIMED, ("--timestamps", "--json"), id="json"),
-            pytest.param(TIMED, ("--timestamps", "--hart", "2"), id="one"),
-            pytest.param(of_harts(None, None), (), id="untimed"),
+            pytest.param(timed, ("--timestamps",), id="timed"),
+            pytest.param(timed, ("--timestamps", "--json"), id="json"),
+            pytest.param(timed, ("--timestamps", "--hart", "2"), id="one"),
+            pytest.param(lambda: of_harts(None, None), (), id="untimed"),
         ),
     ],
 )
 def test_rows_of_several_harts_come_as_soon_as_their_order_is_known(
-    listed: Callable[..., tuple[str, list[int]]], data: bytes, words: tuple[str, ...]
+    listed: Callable[..., tuple[str, list[int]]], data: Callable[[], bytes], words: tuple[str, ...]
 ) -> None:
-    early, numbers = listed(0, *SEVERAL, *words, data=data, piece=1000)
-    late, none = listed(1e9, *SEVERAL, *words, data=data)
+    early, numbers = listed(0, *SEVERAL, *words, data=data(), piece=1000)
+    late, none = listed(1e9, *SEVERAL, *words, data=data())
     assert early == late
     assert not any(none)
     assert numbers == sorted(numbers) and len(set(numbers)) > 3, "piece after piece"
@@ -114,15 +122,15 @@ def test_rows_of_several_harts_come_as_soon_as_their_order_is_known(
 @pytest.mark.parametrize(
     "data",
     [
-        pytest.param(of_harts((1000, 10)) + of_harts(None, (5, 10)), id="one comes last"),
-        pytest.param(of_harts((1000, 10), None), id="one without times"),
+        pytest.param(lambda: of_harts((1000, 10)) + of_harts(None, (5, 10)), id="one comes last"),
+        pytest.param(lambda: of_harts((1000, 10), None), id="one without times"),
     ],
 )
 def test_a_hart_that_may_come_first_is_waited_for(
-    listed: Callable[..., tuple[str, list[int]]], data: bytes
+    listed: Callable[..., tuple[str, list[int]]], data: Callable[[], bytes]
 ) -> None:
-    early, numbers = listed(0, *SEVERAL, "--timestamps", data=data, piece=1000)
-    assert early == listed(1e9, *SEVERAL, "--timestamps", data=data)[0]
+    early, numbers = listed(0, *SEVERAL, "--timestamps", data=data(), piece=1000)
+    assert early == listed(1e9, *SEVERAL, "--timestamps", data=data())[0]
     assert numbers[len(numbers) // 3] == 0
 
 

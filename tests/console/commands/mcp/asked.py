@@ -1,18 +1,24 @@
-"""A client of the SDK that asks the server about a capture, in this process."""
+"""A client of the SDK that asks the server about a capture, in this process.
+
+The SDK is loaded by those who ask: that takes a second, and each of pytest's workers loads all modules of tests.
+"""
 
 import json
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
-from mcp import Client
 
 from rvtrace_gdb.console.commands.mcp import AskedTrace, McpRequest
-from rvtrace_gdb.console.commands.mcp.server import QuestionServer
 from rvtrace_gdb.console.options.inputs import Programs
 from rvtrace_gdb.console.options.request import RequestedTrace
+
+if TYPE_CHECKING:
+    from mcp import Client
+
+    from rvtrace_gdb.console.commands.mcp.server import AnswerFunction
 
 MOST = 5200
 """Characters of some 2,000 tokens: of 2,700 answers about the programs of examples/ those with the most tokens had 2.43
@@ -45,11 +51,20 @@ def asked_trace(file: Path, *, sources: bool = True) -> Iterator[AskedTrace]:
         trace.close()
 
 
+def client_of(ask: "AnswerFunction") -> "Client":
+    """Return a client of a server that answers with *ask*, for `async with`."""
+    from mcp import Client
+
+    from rvtrace_gdb.console.commands.mcp.server import QuestionServer
+
+    return Client(QuestionServer(ask).server())
+
+
 def asking(trace: AskedTrace, talk: Callable[[Asker], Awaitable[None]]) -> None:
     """Let *talk* ask: `await ask("find", where=["main"])`. No answer is longer than one may be."""
 
     async def run() -> None:
-        async with Client(QuestionServer(trace.ask).server()) as client:
+        async with client_of(trace.ask) as client:
 
             async def ask(tool: str, **arguments: Any) -> Answer:
                 found = await client.call_tool(tool, arguments)

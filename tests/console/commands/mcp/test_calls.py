@@ -12,10 +12,8 @@ from typing import Any
 
 import anyio
 import pytest
-from mcp import Client, StdioServerParameters
 
 from rvtrace_gdb.console.commands.mcp import AskedTrace, McpRequest
-from rvtrace_gdb.console.commands.mcp.server import QuestionServer
 from rvtrace_gdb.console.commands.mcp.tools import TOOLS
 from rvtrace_gdb.console.main import main, parser
 from rvtrace_gdb.console.options import raw
@@ -23,7 +21,7 @@ from rvtrace_gdb.console.options.inputs import Programs
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.reports.program_sources import source_code_lines
 from rvtrace_gdb.support.errors import Cancelled, Progress
-from tests.console.commands.mcp.asked import Asker, asked_trace, asking
+from tests.console.commands.mcp.asked import Asker, asked_trace, asking, client_of
 from tests.helpers import reference_streams
 from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import EXAMPLES, HOME
@@ -302,7 +300,7 @@ def _asked_with(file: Path, elf: Path) -> AskedTrace:
 
 def test_tools_are_few_and_say_that_they_only_read(hang: AskedTrace) -> None:
     async def run() -> None:
-        async with Client(QuestionServer(hang.ask).server()) as client:
+        async with client_of(hang.ask) as client:
             tools = (await client.list_tools()).tools
             assert len(tools) <= 10
             assert all(it.annotations is not None and it.annotations.read_only_hint for it in tools)
@@ -337,7 +335,7 @@ def test_a_long_question_reports_progress_and_blocks_nobody() -> None:
             goes_on.set()
 
     async def run() -> None:
-        async with Client(QuestionServer(ask).server()) as client:
+        async with client_of(ask) as client:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(lambda: client.call_tool("overview", {}, progress_callback=note))
                 await anyio.sleep(0.05)
@@ -353,6 +351,8 @@ def test_a_long_question_reports_progress_and_blocks_nobody() -> None:
 
 
 def test_the_command_serves_on_standard_input(tmp_path: Path) -> None:
+    from mcp import Client, StdioServerParameters
+
     file = example_capture(tmp_path, "trap_loop")
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}
     environ = {**os.environ, "PYTHONPATH": str(HOME)}
