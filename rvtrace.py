@@ -3,6 +3,7 @@
 Outside gdb the Python API is `import rvtrace_gdb`.
 """
 
+import gc
 import importlib
 import importlib.util
 import os
@@ -34,8 +35,14 @@ def _load_extension() -> None:
         return
     package = importlib.util.module_from_spec(spec)
     sys.modules[_PACKAGE] = package
-    spec.loader.exec_module(package)
-    importlib.import_module(_COMMANDS).register(home)
+    collecting = gc.isenabled()
+    gc.disable()  # what is loaded stays: to search it for garbage again and again is an eighth of the time
+    try:
+        spec.loader.exec_module(package)
+        importlib.import_module(_COMMANDS).register(home)
+    finally:
+        if collecting:
+            gc.enable()
 
 
 if "gdb" not in sys.modules:

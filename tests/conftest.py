@@ -7,6 +7,7 @@ import tempfile
 import threading
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -22,6 +23,12 @@ settings.register_profile(
     "rvtrace", deadline=None, derandomize=True, max_examples=some_of(100), suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("rvtrace")
+
+# Nor do constants in those of our modules that happen to be loaded become examples: then one that changes would change
+# those of all tests, and to find them takes each of pytest's workers five seconds in a new clone.
+_providers: Any = sys.modules.get("hypothesis.internal.conjecture.providers")
+if hasattr(_providers, "_local_constants"):
+    _providers._get_local_constants = lambda: _providers._local_constants
 
 # Where Python must not keep what it compiles, each of the many processes that tests start compiles all modules anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

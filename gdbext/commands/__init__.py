@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 from typing import Any, Callable
 
 import gdb
@@ -52,7 +53,6 @@ from rvtrace_gdb.gdbext.commands import (
     who_wrote,
     why,
 )
-from rvtrace_gdb.gdbext.dap import features
 from rvtrace_gdb.gdbext.mi import commands as mi
 from rvtrace_gdb.gdbext.replay import partial_values, record_btrace, unwinder
 from rvtrace_gdb.gdbext.replay.mode import mode
@@ -249,7 +249,10 @@ def register(home: str) -> None:
         gdb.execute("alias rvtrace = trace", to_string=True)
     for registry, handler in _handlers():
         registry.connect(handler)
-    features.add_requests()
+    if "gdb.dap" in sys.modules:  # gdb is a server of the Debug Adapter Protocol: what that needs no other gdb loads
+        from rvtrace_gdb.gdbext.dap import features
+
+        features.add_requests()
 
 
 def release() -> None:

@@ -53,9 +53,7 @@ _UNKNOWN = (AttributeError, ImportError, IndexError, KeyError, TypeError, ValueE
 
 
 def add_requests() -> None:
-    """Add the requests, if gdb is a server of the Debug Adapter Protocol. Those of an earlier `source` are replaced."""
-    if not DapServer.is_there():
-        return
+    """Add the requests to gdb's server, instead of those of an earlier `source`."""
     try:
         server = DapServer()
         server.forget_added()

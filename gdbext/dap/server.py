@@ -33,11 +33,6 @@ class DapServer:
         self._added: _Replaced = vars(server).setdefault(_ADDED, {})
 
     @staticmethod
-    def is_there() -> bool:
-        """Return whether this gdb is a server: another gdb does not load what its server is made of."""
-        return _PACKAGE in sys.modules
-
-    @staticmethod
     def module(name: str) -> Any:
         """Return a module of the server. Raises KeyError."""
         return sys.modules[f"{_PACKAGE}.{name}"]

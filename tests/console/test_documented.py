@@ -17,6 +17,7 @@ from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.capture import file as capture_file
 from tests.console.options.beginnings import beginning
+from tests.console.verbs import VERBS, parser_of
 from tests.decode.branches.gem5_probe import Probe, commits_of, compressed
 from tests.decode.branches.test_ctxp import HEADER, lines_of
 from tests.decode.branches.test_tacit import executed, naive
@@ -38,6 +39,8 @@ PAGES = [HOME / "README.md", *sorted((HOME / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^    (rvtrace .*?)(?: +#.*)?$", re.MULTILINE)
 WITH_A_TARGET = {"init", "sim", "qemu", "console", "run", "usb", "serve", "mcp"}
 """Commands that are one, or need one, as what listens to a probe does: here it is only seen that they can be read."""
+TRIED = {"rvtrace demo": "tests/endtoend/test_demo.py"}
+"""Command lines that are tried elsewhere, and where."""
 INLINE = re.compile(r"`(rvtrace [a-z-]+ [^`]*)`")
 
 
@@ -153,7 +156,7 @@ def ended(line: str, folder: Path) -> "subprocess.CompletedProcess[str]":
 def test_a_command_line_works(line: str, folder: Path) -> None:
     """What may be left out is in brackets: there it is once with and once without."""
     words = shlex.split(line)
-    if words[1] in WITH_A_TARGET or "tcp:" in line:
+    if words[1] in WITH_A_TARGET or "tcp:" in line or line in TRIED:
         parser().parse_args(words[1:])
         return
     line = line.replace(" [options of the encoder]", "")
@@ -166,15 +169,17 @@ def test_a_command_line_works(line: str, folder: Path) -> None:
 
 
 @cache
-def help_of(*commands: str) -> str:
-    """All options of a command."""
-    known = rvtrace(*commands, "--help").stdout
-    return rvtrace(*commands, "--help-all").stdout if "--help-all" in known else known
+def help_of(verb: str) -> str:
+    """What --help-all prints, if the command has it, else --help."""
+    if verb == "help":  # the word after it is a page, and no option
+        return ""
+    made = parser_of(VERBS[verb])
+    text = made.format_help()
+    return made.format_page("all") if "--help-all" in text else text
 
 
 @pytest.mark.parametrize("line", documented(INLINE))
 def test_options_named_in_the_text_exist(line: str) -> None:
     _, command, *words = line.split()
-    commands = [command, *words[:1]] if command == "tandem" else [command]
-    known = help_of(*commands)
+    known = help_of(f"{command} {words[0]}" if command == "tandem" else command)
     assert [word for word in words if word.startswith("--") and word not in known] == []

@@ -13,6 +13,7 @@ from tests.console.interruption import meanwhile
 from tests.decode.coresight import k3, naive, opencsd
 from tests.decode.coresight.k3 import FRAMES, MESSAGES
 from tests.helpers import reference_streams
+from tests.helpers.amounts import crossed
 from tests.session.formats.test_framed import funnel, sent
 
 K3 = ("--ntrace", "--btm", "--timestamps", "--src-bits", "12")
@@ -189,8 +190,9 @@ def executed(folder: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return run
 
 
-@pytest.mark.parametrize("form", ["coresight", "tpiu"])
-@pytest.mark.parametrize("words", [("--ntrace", "--src-bits", "3"), ("--etrace",)])
+@pytest.mark.parametrize(
+    ("form", "words"), crossed(["coresight", "tpiu"], [("--ntrace", "--src-bits", "3"), ("--etrace",)])
+)
 def test_encoded_frames_are_what_opencsd_takes_apart(
     form: str, words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -230,8 +232,7 @@ def hint_of(form: str, part: str) -> str:
     return f"hint:     the bytes look like frames of {part} CoreSight: --frames {form}"
 
 
-@pytest.mark.parametrize("form", ["coresight", "tpiu"])
-@pytest.mark.parametrize("options", [("--ntrace",), ("--etrace",)])
+@pytest.mark.parametrize(("form", "options"), crossed(["coresight", "tpiu"], [("--ntrace",), ("--etrace",)]))
 def test_bytes_in_frames_that_were_not_said_to_be(
     form: str, options: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
