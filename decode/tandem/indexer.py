@@ -133,6 +133,7 @@ class Indexer:
 
     def _index_groups(self, start: int, stop: int) -> None:
         """Process groups between which nothing is lost. Plain ones are processed here, others in `_general`."""
+        # One long function, with locals, because this is done for each group where there is no kernel.
         trace, index, steps, mask = self._trace, self._index, self._plain_steps, self._mask
         data, columns, dialect, stored_sizes = trace.data, index.registers.columns, self._dialect, self._stored_sizes
         add_pc, add_retired = index.pcs.append, index.retired.append

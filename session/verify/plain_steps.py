@@ -83,6 +83,7 @@ class PlainSteps:
         written  what the steps before wrote; what these write is added
         ask      False: the model must not be asked for anything
         """
+        # One long function, with locals, because this is done for each plain group.
         if not self._able:
             return pc
         trace, pcs, plans, kinds, apart = self._tandem.trace, self._index.pcs, self._plans, self._kinds, self._apart
