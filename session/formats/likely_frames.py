@@ -26,9 +26,15 @@ def frames_that_make_sense(data: bytes, options: EncoderTraceOptions, xlen: int,
     size = sum(map(len, streams))
     if 2 * size < len(data):
         return None
-    inside = sum(_least_nonsense(stream, options, xlen, wrapped) for stream in streams)
     outside = _least_nonsense(data, options, xlen, wrapped)
-    return form if outside > _FEW and _MUCH * inside <= outside else None
+    if outside <= _FEW:
+        return None
+    inside = 0
+    for stream in streams:
+        inside += _least_nonsense(stream, options, xlen, wrapped)
+        if _MUCH * inside > outside:  # to look for better options in every source takes long
+            return None
+    return form
 
 
 def _least_nonsense(data: bytes, options: EncoderTraceOptions, xlen: int, wrapped: bool) -> int:

@@ -11,6 +11,7 @@ from tests.endtoend.command_line import printed
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.amounts import long_only
 from tests.helpers.core_captures import sifive
+from tests.helpers.without_guesses import without_guesses
 
 KERNEL = "14591,14604"
 LISTED = [(0, "/r "), *long_only((1, ""), (0, ""), (1, "/r "))]
@@ -25,8 +26,9 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder, file = sifive("linux-static"), tmp_path_factory.mktemp("linux") / "x.rvt"
     words = ["--dialect", "sifive", "--src-bits", "2", "--elf", str(GTOD), "--maps", f"738={folder / 'gtod.map'}"]
     words += ["--kernel-pages", str(folder / "kmem"), "--vdso", str(folder / "gtod.vdso")]
-    assert main(["import", str(sifive("linux-static.rtd")), *words, "-o", str(file)]) == 0
-    yield file
+    with without_guesses():
+        assert main(["import", str(sifive("linux-static.rtd")), *words, "-o", str(file)]) == 0
+        yield file
 
 
 @pytest.fixture(scope="module")

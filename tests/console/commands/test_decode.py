@@ -17,6 +17,7 @@ from tests.decode.ntrace.messages import split
 from tests.helpers import reference_streams
 from tests.helpers.amounts import LONG
 from tests.helpers.core_captures import sifive
+from tests.helpers.without_guesses import without_guesses
 
 ELF = reference_streams.FOLDER / "median.elf"
 
@@ -135,7 +136,8 @@ def test_events_tell_the_context(tmp_path: Path, capsys: pytest.CaptureFixture[s
     folder = sifive("linux-static")
     words = ["--ntrace", "--dialect", "sifive", "--src-bits", "2", "--elf", folder / "gtod"]
     words += ["--maps", f"738={folder / 'gtod.map'}", "--kernel-pages", folder / "kmem", "--events", "--hart", "1"]
-    shown, _ = decode(capsys, beginning(sifive("linux-static.rtd"), 20_000, tmp_path), *words)
+    with without_guesses():
+        shown, _ = decode(capsys, beginning(sifive("linux-static.rtd"), 20_000, tmp_path), *words)
     in_process = [line for line in shown if " prv=0 v=0 scontext=738 " in line]
     assert len(in_process) > (20 if LONG else 3)
 

@@ -18,6 +18,7 @@ from tests.decode.ntrace.messages import split
 from tests.helpers import reference_streams
 from tests.helpers.amounts import LONG, thorough
 from tests.helpers.core_captures import sifive
+from tests.helpers.without_guesses import without_guesses
 
 ELF = str(reference_streams.FOLDER / "median.elf")
 STREAM = str(reference_streams.FOLDER / "median.1.nex")
@@ -207,9 +208,10 @@ def test_a_listing_names_the_functions_of_the_process_and_shows_the_kernel_bare(
 ) -> None:
     """The kernel's pages have no symbols, the program has them but for its PLT. Every line has an instruction."""
     file = tmp_path / "x.rvt"
-    assert main(linux(sifive("linux-static"), file)) == 0
-    capsys.readouterr()
-    assert main(["decode", str(file)]) == 0
+    with without_guesses():
+        assert main(linux(sifive("linux-static"), file)) == 0
+        capsys.readouterr()
+        assert main(["decode", str(file)]) == 0
     shown = [line for line in capsys.readouterr().out.splitlines() if "\t[" not in line]
     rows = [ROW.match(line) for line in shown]
     assert [line for line, row in zip(shown, rows, strict=True) if row is None] == []
@@ -224,7 +226,8 @@ def test_a_file_that_the_maps_name_and_nobody_has_is_named(tmp_path: Path, capsy
     file = tmp_path / "x.rvt"
     words = linux(sifive("linux-static"), file)
     at = words.index("--vdso")
-    assert main(words[:at] + words[at + 2 :]) == 0
+    with without_guesses():
+        assert main(words[:at] + words[at + 2 :]) == 0
     assert ", [vdso] is missing" in capsys.readouterr().out
 
 
