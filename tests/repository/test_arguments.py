@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.repository.test_rooms import imports_of, modules, tree
+from tests.repository.test_rooms import imports_of, modules, statements, tree
 
 OPTIONS = ("console.options.", "console.help_pages", "console.shell_files.")
 """What defines options, and reads them for several commands."""
@@ -12,7 +12,7 @@ OPTIONS = ("console.options.", "console.help_pages", "console.shell_files.")
 
 def readers(path: Path) -> Iterator[str]:
     """The functions that get parsed arguments."""
-    for node in ast.walk(tree(path)):
+    for node in statements(tree(path)):
         if isinstance(node, ast.FunctionDef):
             kinds = [ast.unparse(argument.annotation) for argument in node.args.args if argument.annotation is not None]
             if any("Namespace" in kind for kind in kinds):

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.repository.test_rooms import modules, tree
+from tests.repository.test_rooms import modules, statements, tree
 
 FORMATS = re.compile(r"(?<![a-z])(ntrace|etrace|ctr|tandem|stepping)(?![a-z])")
 """Modules whose names differ in this alone are parallels: the same module of another format, or what formats share.
@@ -19,7 +19,7 @@ PACKAGES = re.compile(r"decode\.(?:ntrace|etrace)\.")
 def _defined(path: Path) -> Iterator[str]:
     """The names of classes at any depth, and of types at module level, without the underscore of private ones."""
     types = (node.targets[0] for node in tree(path).body if isinstance(node, ast.Assign))
-    names = [node.name for node in ast.walk(tree(path)) if isinstance(node, ast.ClassDef)]
+    names = [node.name for node in statements(tree(path)) if isinstance(node, ast.ClassDef)]
     names += [target.id for target in types if isinstance(target, ast.Name)]
     return (name.lstrip("_") for name in names if name.lstrip("_")[:1].isupper() and not name.isupper())
 

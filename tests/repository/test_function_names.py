@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tests.repository.test_class_names import FORMATS
-from tests.repository.test_rooms import modules, tree
+from tests.repository.test_rooms import modules, statements, tree
 
 MOST = 5
 """So many modules may have a function of the same name, besides implementations of one interface."""
@@ -78,7 +78,7 @@ def _bases(node: ast.ClassDef) -> list[str]:
 
 def shared(trees: tuple[tuple[str, ast.Module], ...]) -> set[str]:
     """Return names of functions that more than `MOST` modules have, with implementations of an interface as one."""
-    classes = [(module, node) for module, tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    classes = [(module, node) for module, tree in trees for node in statements(tree) if isinstance(node, ast.ClassDef)]
     own = {node.name: (_methods(node), _bases(node)) for _, node in classes}
     protocols = {name: methods for name, (methods, bases) in own.items() if "Protocol" in bases and methods}
 
@@ -102,7 +102,7 @@ def shared(trees: tuple[tuple[str, ast.Module], ...]) -> set[str]:
 
 def banned(module: str, tree: ast.Module) -> Iterator[str]:
     """Yield the functions, parameters and fields of a module that are called by one of the words: `module word`."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         names: list[str] = []
         if isinstance(node, ast.FunctionDef):
             names = [node.name, *(each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg))]

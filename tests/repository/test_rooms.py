@@ -91,7 +91,7 @@ def imports_of(path: Path) -> tuple[str, ...]:
 
 
 def _imports(path: Path) -> Iterator[str]:
-    for node in _statements(tree(path)):
+    for node in statements(tree(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -101,12 +101,12 @@ def _imports(path: Path) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names) if inside else [node.module]
 
 
-def _statements(node: ast.AST) -> Iterator[ast.AST]:
+def statements(node: ast.AST) -> Iterator[ast.AST]:
     """What *node* has of statements, at any depth, without their expressions, which import nothing."""
     for field in ("body", "orelse", "finalbody", "handlers", "cases"):
         for inner in getattr(node, field, ()):
             yield inner
-            yield from _statements(inner)
+            yield from statements(inner)
 
 
 def forbidden(room: str) -> Iterator[str]:
