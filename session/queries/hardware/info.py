@@ -37,8 +37,8 @@ from rvtrace_gdb.session.description.model import (
 from rvtrace_gdb.session.queries.hardware import coresight_components, registers, tacit_encoders
 from rvtrace_gdb.session.queries.hardware.component_seen import ComponentSeen
 from rvtrace_gdb.session.queries.hardware.missing import LookedAt, missing, nothing_arrives
+from rvtrace_gdb.session.queries.hardware.neorv32_tracers import state_text
 from rvtrace_gdb.session.queries.hardware.registers import in_capture, linked
-from rvtrace_gdb.session.queries.hardware.tracers import state_text
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources.ctr import CtrTrace
 from rvtrace_gdb.session.sources.hardware import Route, Topology

@@ -57,7 +57,7 @@ from rvtrace_gdb.session.description.model import (
 from rvtrace_gdb.session.errors import BadOption, Unsupported
 from rvtrace_gdb.session.queries.hardware import coresight_components, tacit_encoders
 from rvtrace_gdb.session.queries.hardware.component_seen import ComponentSeen
-from rvtrace_gdb.session.queries.hardware.tracers import register_lines
+from rvtrace_gdb.session.queries.hardware.neorv32_tracers import register_lines
 from rvtrace_gdb.session.queries.lists import ctr_records
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import Way
