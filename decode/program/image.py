@@ -392,9 +392,7 @@ class Image:
             yield from self._base.symbols_named(name)
 
     def _classify(self, addr: int) -> Instruction:
-        word = int.from_bytes(self.read(addr, 2), "little")
-        if length(word) > 2:
-            word |= int.from_bytes(self.read(addr + 2, 2), "little") << 16
+        word = int.from_bytes(self._code_at(addr), "little")
         instruction = classify(word, self.xlen, zcm=self.zcm)
         if instruction.is_inferable_jump and instruction.offset is None and self.jvt is not None:
             step = self.xlen // 8
@@ -403,6 +401,14 @@ class Image:
         if word == EBREAK and self._is_semihosting(addr):
             return instruction._replace(served=True)
         return instruction
+
+    def _code_at(self, addr: int) -> bytes:
+        """Return the first 2 bytes of the instruction at *addr*, or 4 if it is longer."""
+        code = self._readable_part(addr, 4)
+        if len(code) == 4:
+            return code if code[0] & 3 == 3 else code[:2]
+        code = self.read(addr, 2)
+        return code if length(int.from_bytes(code, "little")) == 2 else code + self.read(addr + 2, 2)
 
     def _is_semihosting(self, addr: int) -> bool:
         """Return whether the ebreak at *addr* is that of a semihosting call. The target is not read for it."""

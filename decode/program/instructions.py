@@ -157,6 +157,7 @@ def length(first_halfword: int) -> int:
     return 10 + 2 * nnn
 
 
+@lru_cache(1 << 15)  # programs have few encodings, most of them often
 def classify(word: int, xlen: int, *, zcm: bool = False) -> Instruction:
     """Return the instruction in the low bits of *word* (32 bits are enough for any length) on a hart of *xlen* 32 or
     64.

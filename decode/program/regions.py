@@ -1,6 +1,6 @@
 """Known bytes of an address space, each with the name of the file it comes from: what is added, replaced, compared."""
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -35,19 +35,23 @@ class Regions:
 
     def region_at(self, addr: int) -> Region | None:
         """Return the region that has the byte at *addr*, if there is one."""
-        i = bisect_right(self._regions, addr, key=_region_start) - 1
+        i = self._begun(addr) - 1
         region = self._regions[i] if i >= 0 else None
         return region if region is not None and addr < region.start + len(region.data) else None
 
+    def _begun(self, addr: int) -> int:
+        """Return how many regions begin at *addr* or before it."""
+        return bisect_left(self._regions, (addr + 1, b"", ""))  # without a key, which would be a call for each
+
     def overlapping(self, addr: int, end: int) -> list[Region]:
         """Return the regions that have some of the bytes from *addr* to *end* - 1, in rising order."""
-        first = max(bisect_right(self._regions, addr, key=_region_start) - 1, 0)
-        behind = bisect_left(self._regions, end, lo=first, key=_region_start)
+        first = max(self._begun(addr) - 1, 0)
+        behind = self._begun(end - 1)
         return [region for region in self._regions[first:behind] if addr < region.end]
 
     def next_start(self, addr: int, end: int) -> int:
         """Return where the first region behind *addr* begins, at most *end*."""
-        i = bisect_right(self._regions, addr, key=_region_start)
+        i = self._begun(addr)
         return min(self._regions[i].start, end) if i < len(self._regions) else end
 
     def holes(self, addr: int, end: int) -> Iterator[tuple[int, int]]:
@@ -66,7 +70,7 @@ class Regions:
 
     def replace(self, addr: int, data: bytes, origin: str) -> None:
         """Put these bytes in the place of those of one region."""
-        i = bisect_right(self._regions, addr, key=_region_start) - 1
+        i = self._begun(addr) - 1
         start, old, of_file = self._regions[i]
         end = addr + len(data)
         parts = [Region(start, old[: addr - start], of_file), Region(addr, data, origin),
@@ -81,10 +85,6 @@ class Regions:
         for region in self.overlapping(addr, end):
             start, stop = max(addr, region.start), min(end, region.end)
             yield start, data[start - addr : stop - addr], region.part(start, stop)
-
-
-def _region_start(region: Region) -> int:
-    return region.start
 
 
 def differing_halfwords(now: bytes, before: bytes, odd: int) -> Iterator[tuple[int, int]]:
