@@ -84,11 +84,11 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def parser(only: str | None = None) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line. *only*: of the lines that begin with this command."""
     root = argparse.ArgumentParser(prog="rvtrace", description="The past of a RISC-V program, inside gdb.")
     root.add_argument("-V", "--version", action=_Version, nargs=0, help="show program's version number and exit")
-    add_commands(root, COMMANDS)
+    add_commands(root, [row for row in COMMANDS if only in (None, row.name)])
     return root
 
 
@@ -118,7 +118,7 @@ def _run_command(argv: Sequence[str] | None) -> int:
         return 2
     try:
         with frozen_startup() if argv is None else nullcontext():
-            arguments = parser().parse_args(words)
+            arguments = parser(command if words[0] == command else None).parse_args(words)
         with _interruptible() if argv is None else nullcontext():
             return int(arguments.run(arguments))
     except RvtraceError as error:
