@@ -1,8 +1,11 @@
-/* Several harts, each with work of its own kind; when all have done some, hart 0 comes to `met`, once. */
+/* Several harts, each with work of its own kind; when all have done some, hart 0 comes to `met`: in each EVERYth round. */
 #ifndef HARTS
 #define HARTS 8
 #endif
 #define ROUNDS 6
+#ifndef EVERY
+#define EVERY 1
+#endif
 
 static volatile unsigned rounds[HARTS];
 volatile unsigned sums[HARTS];
@@ -37,7 +40,7 @@ int main(unsigned hart)
     for (unsigned round = 1;; round++) {
         sums[hart] += works[(hart + round) % 3](hart + round);
         rounds[hart] = round;
-        if (hart == 0 && round >= ROUNDS) {
+        if (hart == 0 && round >= ROUNDS && round % EVERY == 0) {
             unsigned last = 0;
             while (last < HARTS && rounds[last] >= ROUNDS)
                 last++;
