@@ -1,4 +1,5 @@
-"""The SpacemiT K3's graph of 39 components, from its device tree, with its limits, behind real OpenOCD: 16 harts.
+"""The SpacemiT K3's graph of 39 components, from its device tree, with its limits, behind real OpenOCD: its 16 harts in
+the long run, otherwise the five first ones, of two clusters, while the others are off.
 
 What is expected of each hart is the list of what it retired: with the ETR's buffer flat, scattered over pages as Linux
 has it, and in the ETF alone. From the frames of the first follow rings that wrapped at each position, and streams that
@@ -34,6 +35,7 @@ from tests.transport.simulated.harts import PROGRAMS, compiled
 
 K3 = "spacemit-k3"
 HARTS = 16
+ON = HARTS if LONG else 5
 FRAME = 16
 TABLE, PAGES = 0x8700_0000, (0x8710_3000, 0x8710_1000, 0x8710_2000, 0x8710_0000)
 FLAT = (
@@ -72,6 +74,11 @@ def anew(command: str, number: int) -> str:
     return command + " " * number
 
 
+def off_from(first: int) -> str:
+    """The devices of harts that are off, up to the last one: all registers of theirs are bus errors."""
+    return "".join(f"[encoder{hart}]\noff = true\n" for hart in range(first, HARTS))
+
+
 def again(hart: int, number: int) -> str:
     return f"trace history /at {hart + 1},1000000{number}"
 
@@ -79,7 +86,7 @@ def again(hart: int, number: int) -> str:
 @pytest.fixture(scope="module")
 def k3(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     folder = tmp_path_factory.mktemp("k3")
-    elf = compiled(folder, PROGRAMS / "meet.c", options=(f"-DHARTS={HARTS}",))
+    elf = compiled(folder, PROGRAMS / "meet.c", options=(f"-DHARTS={ON}",))
     log, capture, pages, devices = folder / "log", folder / "x.rvt", folder / "pages", folder / "devices.toml"
     text = shipped(K3).text()
     scattered, etf = folder / "scattered.toml", folder / "etf.toml"
@@ -89,21 +96,22 @@ def k3(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     etf.write_text(alone.replace('to = ["etr0"]\nmode = "FIFO"', 'mode = "SRAM"'))
     entries = [page >> 12 << 4 | (1 if page == PAGES[-1] else 2) for page in PAGES]
     pages.write_bytes(struct.pack(f"<{len(entries)}I", *entries))
-    devices.write_text("[all.atb_bridge]\nwidth = 1\n[etf0]\nsram_size = 0x10000\n[encoder3]\nversion = [0, 1]\n")
+    built = "[all.atb_bridge]\nwidth = 1\n[etf0]\nsram_size = 0x10000\n[encoder3]\nversion = [0, 1]\n"
+    devices.write_text(built + off_from(ON))
     options = ("--target", K3, "--devices", str(devices), "--log-retired", str(log))
     with Rig(elf, folder / "rig", *options) as rig:
         commands = [SOURCE, f"set trace target {K3}", f"set trace openocd-port {rig.tcl_port}"]
         commands += [f"target extended-remote :{rig.gdb_port}", f"restore {pages} binary {TABLE:#x}", START]
         commands += ["break met", "continue"]
         # Not by threads: gdb would read the registers of each.
-        commands += [word for hart in range(HARTS) for word in (f"set trace hart {hart}", listing(hart))]
+        commands += [word for hart in range(ON) for word in (f"set trace hart {hart}", listing(hart))]
         commands += [f"trace save {capture}", "set trace hart auto", *long_only("trace stop")]
         for number, file in enumerate(long_only(scattered, etf), 1):
             commands += [f"set trace target {file}", anew(START, number), anew("continue", number)]
             commands += [word for hart in (0, 5, 15) for word in (f"thread {hart + 1}", again(hart, number))]
             commands += [anew("trace status", number), anew("trace stop", number)]
         said = run_gdb(elf, commands)
-    return Recorded(said, [retired_pcs(Path(f"{log}.{hart}")) for hart in range(HARTS)], capture, elf)
+    return Recorded(said, [retired_pcs(Path(f"{log}.{hart}")) for hart in range(ON)], capture, elf)
 
 
 def test_the_shipped_description_is_the_device_tree() -> None:
@@ -121,8 +129,8 @@ def within(part: list[int], whole: list[int]) -> bool:
     return packed(whole).find(packed(part)) % 8 == 0
 
 
-def test_each_of_16_harts_is_listed_as_it_ran(k3: Recorded) -> None:
-    for hart in range(HARTS):
+def test_each_hart_is_listed_as_it_ran(k3: Recorded) -> None:
+    for hart in range(ON):
         listed = listed_pcs(k3.said[listing(hart)])
         assert len(listed) > 100
         assert k3.retired[hart][hart : hart + len(listed)] == listed
@@ -130,10 +138,19 @@ def test_each_of_16_harts_is_listed_as_it_ran(k3: Recorded) -> None:
 
 def test_what_the_encoders_can_do_is_what_is_used(k3: Recorded) -> None:
     start = k3.said[START]
-    assert re.search(r"^tracing:  encoder0 to encoder15: N-Trace 1\.0 BTM, sync every 64 cl.*$", start, re.M)
-    assert re.search(r"^note: +encoder0 to encoder15: no HTM; using BTM$", start, re.M)
+    assert re.search(rf"^tracing:  encoder0 to encoder{ON - 1}: N-Trace 1\.0 BTM, sync every 64 cl.*$", start, re.M)
+    assert re.search(rf"^note: +encoder0 to encoder{ON - 1}: no HTM; using BTM$", start, re.M)
     assert "encoder3 at 0xd9008000: trace control interface 0.1 is used as 1.0: it is 1.0 with its halves" in start
     assert "into:     etr0: SMEM 0x170000000, 16777216 bytes, keeps the newest" in start
+    check_harts_that_are_off(start, ON)
+
+
+def check_harts_that_are_off(start: str, first: int) -> None:
+    """A funnel has the power of the first hart of its cluster."""
+    for hart in range(first, HARTS):
+        funnel = f", funnel{hart // 4} and bridge{hart}" if hart % 4 == 0 else f" and bridge{hart}"
+        note = rf"^note: +hart {hart} is off \(.*\): it is not traced, and encoder{hart}{funnel} are not touched$"
+        assert re.search(note, start, re.M), hart
 
 
 @thorough("endtoend/coresight/test_sinks.py::test_what_is_listed_is_what_ran")
@@ -153,7 +170,7 @@ def test_a_ring_that_wrapped_at_each_position(k3: Recorded) -> None:
     frames = k3.frames
     whole = k3.decoded(frames, wrapped=False)
     positions = range(FRAME, len(frames), FRAME)
-    seen = [0] * HARTS
+    seen = [0] * ON
     for position in positions if LONG else [*positions][:: max(len(positions) // 12, 1)]:
         for hart, pcs in k3.decoded(frames[position:], wrapped=True).items():
             assert whole[hart][len(whole[hart]) - len(pcs) :] == pcs, (hart, position)
@@ -165,7 +182,7 @@ def test_funnels_that_switch_at_any_byte(k3: Recorded) -> None:
     """The vendor, in riscv-nexus-trace issue 115: a funnel switches inputs in the middle of a message."""
     trace, rng, formatter = DemultiplexedTrace(FrameForm.MEMORY, k3.frames), random.Random(23), FrameFormatter()
     left = {atb_id: trace.stream(atb_id) for atb_id in trace.atb_ids if atb_id}
-    assert sorted(left) == list(range(1, HARTS + 1))
+    assert sorted(left) == list(range(1, ON + 1))
     frames = b""
     while left:
         atb_id, size = rng.choice(list(left)), rng.choice([1, 1, 2, 3, 7])
@@ -181,19 +198,21 @@ PROCESSES = PROGRAMS.parent / "contexts"
 WITH_CONTEXT = "trace start -context"
 
 
-def recorded_processes(folder: Path, elf: Path, target: str | Path, harts: int) -> tuple[dict[str, str], Path]:
-    """Record the processes of *harts* harts on the simulated K3. Return what gdb said, and the capture."""
+def recorded_processes(folder: Path, target: str | Path, harts: int) -> tuple[dict[str, str], Path, Path]:
+    """Record the processes of *harts* harts on the simulated K3. Return what gdb said, the capture and the program."""
     folder.mkdir()
+    options = (f"-DHARTS={harts}", str(PROCESSES / "processes.S"))
+    elf = compiled(folder, PROCESSES / "processes.c", options=options)
     devices, log, capture = folder / "devices.toml", folder / "log", folder / "x.rvt"
-    devices.write_text("".join(f"[encoder{hart}]\noff = true\n" for hart in range(harts, HARTS)))
-    options = ("--target", K3, "--devices", str(devices), "--log-retired", str(log))
-    with Rig(elf, folder / "rig", *options) as rig:
+    devices.write_text(off_from(harts))
+    board = ("--target", K3, "--devices", str(devices), "--log-retired", str(log))
+    with Rig(elf, folder / "rig", *board) as rig:
         said = run_gdb(elf, [
             SOURCE, f"set trace target {target}", f"set trace openocd-port {rig.tcl_port}",
             f"target extended-remote :{rig.gdb_port}", WITH_CONTEXT, "break met", "continue", "trace events",
             f"trace save {capture}", "trace stop", WITH_CONTEXT + " ",
         ])  # fmt: skip
-    return said, capture
+    return said, capture, elf
 
 
 def processes_of(capture: Path, elf: Path, hart: int) -> dict[str, set[int | None]]:
@@ -213,9 +232,7 @@ def test_processes_by_scontext(tmp_path: Path) -> None:
     context after synchronizations alone. Without the trigger functions run in the context of whatever came before.
     """
     harts = 3
-    options = (f"-DHARTS={harts}", str(PROCESSES / "processes.S"))
-    elf = compiled(tmp_path, PROCESSES / "processes.c", options=options)
-    said, capture = recorded_processes(tmp_path / "marked", elf, K3, harts)
+    said, capture, elf = recorded_processes(tmp_path / "marked", K3, harts)
     line = "harts 0 to 2: trace-notify trigger at <enter+18> (1 of 4 free triggers): there the encoder reports the"
     assert f"note:     {line} context\n" in said[WITH_CONTEXT]
     assert line in said[WITH_CONTEXT + " "], "the triggers were taken back"
@@ -225,31 +242,25 @@ def test_processes_by_scontext(tmp_path: Path) -> None:
     assert "scontext 101" in said["trace events"]
     bare = tmp_path / "bare.toml"
     bare.write_text(re.sub("^context_notify.*\n", "", shipped(K3).text(), flags=re.M))
-    said, capture = recorded_processes(tmp_path / "unmarked", elf, bare, harts)
+    said, capture, elf = recorded_processes(tmp_path / "unmarked", bare, 1)
     assert "trigger" not in said[WITH_CONTEXT]
     assert processes_of(capture, elf, 0) != {"first": {101}, "second": {102}}
 
 
-@thorough("endtoend/coresight/test_sinks.py::test_a_hart_that_is_off_is_left_out")
+@thorough("test_what_the_encoders_can_do_is_what_is_used")
 def test_harts_that_are_off(tmp_path: Path) -> None:
-    """The seven last ones: their registers are bus errors and are not touched; the others are listed as they ran.
-
-    A funnel has the power of the first of its cluster.
-    """
+    """The seven last ones are not touched; the others are listed as they ran."""
     on = 9
     elf = compiled(tmp_path, PROGRAMS / "meet.c", options=(f"-DHARTS={on}",))
     devices, log = tmp_path / "devices.toml", tmp_path / "log"
-    devices.write_text("".join(f"[encoder{hart}]\noff = true\n" for hart in range(on, HARTS)))
+    devices.write_text(off_from(on))
     options = ("--target", K3, "--devices", str(devices), "--log-retired", str(log))
     with Rig(elf, tmp_path / "rig", *options) as rig:
         commands = [SOURCE, f"set trace target {K3}", f"set trace openocd-port {rig.tcl_port}"]
         commands += [f"target extended-remote :{rig.gdb_port}", START, "break met", "continue"]
         commands += [word for hart in range(on) for word in (f"thread {hart + 1}", listing(hart))]
         said = run_gdb(elf, commands)
-    for hart in range(on, HARTS):
-        own = f"encoder{hart}, funnel3 and bridge{hart}" if hart == 12 else f"encoder{hart} and bridge{hart}"
-        note = rf"^note: +hart {hart} is off \(.*\): it is not traced, and {own} are not touched$"
-        assert re.search(note, said[START], re.M), hart
+    check_harts_that_are_off(said[START], on)
     for hart in range(on):
         listed = listed_pcs(said[listing(hart)])
         assert len(listed) > 100

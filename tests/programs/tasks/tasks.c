@@ -1,4 +1,5 @@
-/* Three tasks.  MRET: a timer takes turns, and so does an ecall; the timer's handler is interrupted itself.  Else by ret. */
+/* Three tasks.  MRET: a timer takes turns, and so does an ecall; the timer's handler is interrupted itself.  Else by ret.
+   AFTER: `came` is where so many calls of yield have come. */
 typedef unsigned long word;
 #define MTIME (*(volatile word *)0x200bff8)
 #define MTIMECMP (*(volatile word *)0x2004000)
@@ -14,6 +15,14 @@ context contexts[TASKS];
 int now;
 
 __attribute__((noinline)) int next_task(void) { return now == TASKS - 1 ? 0 : now + 1; }
+
+#ifdef AFTER
+static volatile int yields;
+__attribute__((noinline)) void came(void) { __asm__ volatile("" ::: "memory"); }
+#define COUNTED if ((yields = yields + 1) == AFTER) came()
+#else
+#define COUNTED
+#endif
 
 #ifdef MRET
 __attribute__((noinline)) void tick(void) { ticks = ticks + 1; }
@@ -51,12 +60,14 @@ word schedule(word sp)
 
 __attribute__((noinline)) void yield(void)
 {
+    COUNTED;
     count = count + 1; /* gdb cannot step over a function whose first instruction traps: docs/reverse.md */
     __asm__ volatile("ecall" ::: "memory");
 }
 #else
 __attribute__((noinline)) void yield(void)
 {
+    COUNTED;
     context *mine = &contexts[now];
     now = next_task();
     swap_to(mine, &contexts[now]);

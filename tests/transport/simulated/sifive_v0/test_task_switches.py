@@ -20,7 +20,6 @@ TASKS = PROGRAMS.parent / "tasks"
 HART_0 = "\nint main(unsigned hart)\n{\n    while (hart)\n        ;\n    return tasks();\n}\n"
 """What the four harts begin with: the tasks are those of hart 0."""
 START = "trace start -hart 0 -implicit-return counter"
-STOP = "trace stop"
 LIST = "trace history /a 1,1000000"
 
 
@@ -33,16 +32,16 @@ class Traced(NamedTuple):
         return listed_pcs(re.sub(r"^(warning|note|hint): .*\n", "", self.said[LIST], flags=re.M))
 
 
-def traced(folder: Path, *options: str, start: str = START) -> Traced:
-    """The tasks, compiled with *options*, up to the 30th switch; and once more `trace start`, after `trace stop`."""
+def traced(folder: Path, *options: str, start: str = START, again: bool = False) -> Traced:
+    """The tasks, compiled with *options*, up to the 30th switch. *again*: once more `trace start`, after `trace stop`."""
     source, log = folder / "tasks.c", folder / "log"
     source.write_text(f'#define main tasks\n#include "{TASKS / "tasks.c"}"\n#undef main{HART_0}')
-    elf = compiled(folder, source, options=(*options, str(TASKS / "switch.S")))
+    elf = compiled(folder, source, options=(*options, "-DAFTER=30", str(TASKS / "switch.S")))
     with Rig(elf, folder / "rig", "--target", P550, "--log-retired", str(log)) as rig:
         said = run_gdb(elf, [
             SOURCE, f"set trace target {P550}", f"set trace openocd-port {rig.tcl_port}",
-            f"target extended-remote :{rig.gdb_port}", start, "break yield", "ignore 1 30", "continue", LIST,
-            "trace stop", start + " ", "trace stop",
+            f"target extended-remote :{rig.gdb_port}", start, "break came", "continue", LIST,
+            *(["trace stop", start + " ", "trace stop"] if again else []),
         ])  # fmt: skip
     return Traced(said, retired_pcs(Path(f"{log}.0")))
 
@@ -57,7 +56,7 @@ SWITCHES = {
 @pytest.mark.parametrize("system", SWITCHES)
 def test_a_trigger_at_the_function_that_switches(tmp_path: Path, system: str) -> None:
     switch, *options = SWITCHES[system]
-    found = traced(tmp_path, *options)
+    found = traced(tmp_path, *options, again=True)
     line = f"hart 0: trace-notify trigger at <{switch}> (1 of 4 free triggers): there the encoder's count of calls"
     assert f"note:     {line} begins anew, since tasks switch\n" in found.said[START]
     assert "warning" not in found.said[START]
