@@ -11,6 +11,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.tasks import tasks_of
 from rvtrace_gdb.session.tasks.turns import TaskTurns
+from tests.helpers.amounts import long_only
 from tests.helpers.task_systems import What, freertos, small
 from tests.session.tasks.captures import TaskCapture, captured, captured_of_two, turns_noted
 from tests.session.tasks.runs import task_run
@@ -41,13 +42,12 @@ def check_against_hooks(capture: TaskCapture) -> TaskTurns:
 @pytest.mark.parametrize(
     ("march", "etrace", "options"),
     [
-        (RV64, False, ()),
-        (RV32, True, ()),
         (RV32, False, ("-DYIELD_BY_SOFTWARE_INTERRUPT",)),
         (RV64, True, ("-DNESTED",)),
         (RV64, False, ("-DOVERFLOW",)),
+        *long_only((RV64, False, ()), (RV32, True, ())),  # as in test_turns.py
     ],
-    ids=["ecall-rv64-ntrace", "ecall-rv32-etrace", "software-interrupt", "nested", "overflow"],
+    ids=["software-interrupt", "nested", "overflow", *long_only("ecall-rv64-ntrace", "ecall-rv32-etrace")],
 )
 def test_turns_of_the_real_freertos_are_those_of_its_hooks(
     tmp_path: Path, march: str, etrace: bool, options: tuple[str, ...]
@@ -60,12 +60,10 @@ def test_turns_of_the_real_freertos_are_those_of_its_hooks(
 @pytest.mark.parametrize(
     ("system", "march", "etrace", "options"),
     [
-        ("zephyr", RV64, False, ()),
         ("zephyr", RV32, True, ("-DNESTED",)),
-        ("rtthread", RV64, True, ()),
         ("rtthread", RV32, False, ("-DOVERFLOW",)),
         ("linux", RV64, True, ("-DOVERFLOW",)),
-        ("linux", RV32, False, ()),
+        *long_only(("zephyr", RV64, False, ()), ("rtthread", RV64, True, ()), ("linux", RV32, False, ())),
     ],
 )
 def test_turns_of_small_kernels_are_those_of_their_hooks(
