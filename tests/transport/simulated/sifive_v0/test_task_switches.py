@@ -33,7 +33,7 @@ class Traced(NamedTuple):
 
 
 def traced(folder: Path, *options: str, start: str = START, again: bool = False) -> Traced:
-    """The tasks, compiled with *options*, up to the 30th switch. *again*: once more `trace start`, after `trace stop`."""
+    """The tasks, compiled with *options*, up to the 30th switch. *again*: and `trace start` after `trace stop`."""
     source, log = folder / "tasks.c", folder / "log"
     source.write_text(f'#define main tasks\n#include "{TASKS / "tasks.c"}"\n#undef main{HART_0}')
     elf = compiled(folder, source, options=(*options, "-DAFTER=30", str(TASKS / "switch.S")))
