@@ -5,6 +5,7 @@ Source: as for `decode.program.elf`.
 
 import hashlib
 from collections.abc import Iterable
+from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
@@ -46,6 +47,10 @@ def parse(path: str, content: bytes) -> Elf:
         elf["e_flags"],
         _loaded_hash(segments, elf["e_phoff"] + elf["e_phnum"] * elf["e_phentsize"]),
     )
+
+
+kept = lru_cache(4)(parse)
+"""`parse`, which remembers the last files: nobody changes an Elf."""
 
 
 def _loaded_hash(segments: Iterable[ElfSegment], headers: int) -> str:

@@ -41,6 +41,10 @@ class CodeMissing(RvtraceError):
         super().__init__(f"no code known at 0x{addr:x}: {why}")
 
 
+_KEPT = 4 << 20
+"""Of files up to this size, in bytes, what was read last is kept: it is asked for by several parts of one answer."""
+
+
 def read_elf(path: str | Path) -> Elf:
     """Return the program in an ELF file, or the symbols of a Linux kernel's list (`kernel_symbols`). Raises BadElf if
     it cannot be read or is not a RISC-V ELF.
@@ -58,7 +62,7 @@ def read_elf(path: str | Path) -> Elf:
     from rvtrace_gdb.decode.program import elf_file
 
     try:
-        return elf_file.parse(str(path), content)
+        return (elf_file.kept if len(content) <= _KEPT else elf_file.parse)(str(path), content)
     except elf_file.ERRORS as error:
         raise BadElf(str(path), f"is not a readable ELF file ({error})") from error
 

@@ -134,7 +134,7 @@ def test_a_large_branch_count_is_noted(count: int, noted: bool) -> None:
     assert [f"says that {count + 31} branches went as predicted" in note.text for note in notes] == [True] * noted
 
 
-_PLACES, _MEMO, _EACH = (2000, 1 << 9, 2000) if LONG else (700, 1 << 7, 2300)
+_PLACES, _MEMO, _EACH = (2000, 1 << 9, 2000) if LONG else (250, 1 << 5, 2300)
 """Far more places than the decoder may remember, and bytes of history for each at most: with memory it is more."""
 
 
