@@ -19,7 +19,7 @@ from tests.helpers.amounts import LONG, long_only
 from tests.helpers.cross_compiler import demo
 
 WALKER = f"source {Path(__file__).resolve().parent / 'walker.py'}"
-COMMANDS = 1_000 if LONG else 300
+COMMANDS = 1_000 if LONG else 150
 KINDS = 11  # four that step or run, in both directions; trace goto, break, delete
 
 

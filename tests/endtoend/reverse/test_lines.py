@@ -23,7 +23,7 @@ from tests.helpers.amounts import LONG, long_only
 from tests.helpers.cross_compiler import HOME, compile_program
 
 PROGRAMS = HOME / "tests" / "programs" / "reverse"
-STEPPED, ADVANCED = (70, 70) if LONG else (60, 30)  # from how many places
+STEPPED, ADVANCED = (70, 70) if LONG else (40, 12)  # from how many places
 
 
 class Ground:
