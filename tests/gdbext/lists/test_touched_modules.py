@@ -42,7 +42,7 @@ def in_session(capture: Path, before: list[Any], requests: list[Any]) -> set[str
     return modules
 
 
-@pytest.mark.parametrize(("command", "most"), [("trace history", 22), ("trace history 5,+10", 31)])
+@pytest.mark.parametrize(("command", "most"), [("trace history", 23), ("trace history 5,+10", 33)])
 def test_a_history_that_has_nothing_new(command: str, most: int, capture: Path) -> None:
     """One request: the first time it read out, decoded and reported, the next time nothing is left but to print."""
     python = f"python touched('{command}')"
