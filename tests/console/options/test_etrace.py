@@ -17,6 +17,7 @@ from rvtrace_gdb.session.queries.lists.search import NO_ACCESSES
 from tests.console.options.beginnings import beginning
 from tests.decode.etrace.vectors import ROOT, expected, vector
 from tests.helpers.amounts import LONG, long_only, thorough
+from tests.helpers.without_guesses import without_guesses
 
 PROGRAM = ROOT / "br_j_asm"
 ELF = str(PROGRAM / "br_j_asm.riscv")
@@ -286,7 +287,11 @@ def test_accesses_are_listed_with_their_values(tmp_path: Path, capsys: pytest.Ca
     trace = beginning(folder / "basic" / "qsort.te_data_raw", 2000, tmp_path)
     words: list[object] = ["data", trace, "--etrace", "--encapsulation", "smi", "--data-reference"]
     words += ["--parameters", folder / "basic" / "hw.scf", "--lrid-width", 0, "--elf", ROOT / "qsort" / "qsort.riscv"]
-    shown, _ = run(capsys, *words)
+    with without_guesses():
+        shown, _ = run(capsys, *words)
+        of_address, _ = run(capsys, *words, "0x80025b30")
+        assert main([*map(str, words), "nowhere"]) == 1
+    assert "nowhere: neither ADDRESS, nor ADDRESS,SIZE, nor a symbol of " in capsys.readouterr().err
     rows = gzip.decompress((folder / "qsort.spike_data_trace.csv.gz").read_bytes()).decode().split()[1:]
     wanted = []
     for row in rows:
@@ -299,9 +304,7 @@ def test_accesses_are_listed_with_their_values(tmp_path: Path, capsys: pytest.Ca
     wanted = wanted if LONG else wanted[: len(found)]
     assert [(f[1], int(f[2]), int(f[3], 16), int(f[4], 16)) for f in found] == wanted
     place = [one for one in wanted if one[2] <= 0x80025B30 < one[2] + one[1]]
-    assert len(run(capsys, *words, "0x80025b30")[0]) == len(place) > 0
-    assert main([*map(str, words), "nowhere"]) == 1
-    assert "nowhere: neither ADDRESS, nor ADDRESS,SIZE, nor a symbol of " in capsys.readouterr().err
+    assert len(of_address) == len(place) > 0
 
 
 def test_the_reference_page_shows_what_dump_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
