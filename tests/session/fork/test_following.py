@@ -3,6 +3,7 @@
 import random
 from bisect import bisect_left
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from tests.endtoend.past.hiding_past import HidingPast
 from tests.helpers.amounts import some_of
 from tests.session.fork.runs import ForkRun, Opened, fork_run, opened
 
-STEPS = 9000
+STEPS = 7700
 MARCHES = ("rv64imac_zicsr", "rv32imac_zicsr")
 UNKNOWN_REASONS = {
     StopCause.BRANCH, StopCause.JUMP, StopCause.STORE_ADDRESS, StopCause.CSR, StopCause.CODE, StopCause.HANDLER
@@ -32,6 +33,10 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     return fork_run(tmp_path_factory.mktemp("fork"), request.param, STEPS)
 
 
+kept = cache(opened)
+"""An open capture: a fork leaves it as it is."""
+
+
 def followed(it: Opened, position: int, *, through: bool = False, stop: int = STEPS) -> Left:
     fork = ForkedHart(it.past, it.selected, it.capture, position)
     return ForkFollower(fork, stop, through_devices=through).follow(silent)
@@ -39,7 +44,7 @@ def followed(it: Opened, position: int, *, through: bool = False, stop: int = ST
 
 @pytest.mark.parametrize("name", ["tandem", "ntrace", "etrace"])
 def test_it_leaves_the_trace_at_the_first_read_of_a_device(run: ForkRun, name: str) -> None:
-    it, witness = opened(run.files[name]), run.witness
+    it, witness = kept(run.files[name]), run.witness
     length = len(it.selected.history)
     assert list(it.selected.history.pcs()) == witness.pcs[:length] and len(witness.reads) > 3
     for position in [0, *random.Random(7).sample(range(length), some_of(60) // 2)]:
@@ -54,7 +59,7 @@ def test_it_leaves_the_trace_at_the_first_read_of_a_device(run: ForkRun, name: s
 
 @pytest.mark.parametrize("name", ["tandem", "ntrace", "etrace"])
 def test_with_what_devices_were_read_as_it_follows_to_the_end(run: ForkRun, name: str) -> None:
-    it = opened(run.files[name])
+    it = kept(run.files[name])
     history = it.selected.history
     interrupts = [event.position for event in history.events if event.kind.name == "TRAP"]
     for position in [0, *random.Random(8).sample(range(len(history)), some_of(30) // 3)]:
@@ -70,7 +75,7 @@ def test_where_values_are_hidden_it_never_goes_another_way(
     run: ForkRun, share: int
 ) -> None:
     """It follows to the end, or says what it does not know."""
-    it, reasons = opened(run.files["tandem"]), set()
+    it, reasons = kept(run.files["tandem"]), set()
     assert it.past is not None
     hidden = it._replace(past=HidingPast(it.past, share))
     for position in random.Random(share).sample(range(len(it.selected.history)), some_of(120)):
@@ -82,7 +87,7 @@ def test_where_values_are_hidden_it_never_goes_another_way(
 
 def test_values_in_a_fork_are_the_harts_own(run: ForkRun) -> None:
     """After as many instructions, without interrupts on the way."""
-    it = opened(run.files["ntrace"])
+    it = kept(run.files["ntrace"])
     for position in random.Random(9).sample(range(2000), some_of(20) // 2):
         fork = ForkedHart(it.past, it.selected, it.capture, position)
         count = fork.hart.advance(300)
@@ -94,7 +99,7 @@ def test_values_in_a_fork_are_the_harts_own(run: ForkRun) -> None:
 
 def test_a_branch_that_goes_the_other_way_is_where_it_leaves(run: ForkRun) -> None:
     """A register that decides has another value: the next instruction is the first that was traced otherwise."""
-    it, witness = opened(run.files["ntrace"]), run.witness
+    it, witness = kept(run.files["ntrace"]), run.witness
     hart = ForkedHart(it.past, it.selected, it.capture, 0).hart
     branches = [n for n in range(200, STEPS - 100) if hart.operation_at(witness.pcs[n]).name in BRANCHES]
     for position in random.Random(11).sample(branches, some_of(100)):
@@ -114,7 +119,7 @@ def test_a_branch_that_goes_the_other_way_is_where_it_leaves(run: ForkRun) -> No
 
 
 def test_a_part_is_followed_to_its_end_alone(run: ForkRun) -> None:
-    it = opened(run.files["ntrace"])
+    it = kept(run.files["ntrace"])
     (found,) = fork_checks(it.session, Context(), "11,+50")
     assert (found.start.number, found.last, found.followed, found.end.reason) == (11, 60, 50, "end")
     assert found.place is None and found.start.line

@@ -5,6 +5,7 @@ import json
 import re
 import tarfile
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,13 +29,18 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> TaskCapture:
     return captured(freertos(tmp_path_factory.mktemp("freertos")))
 
 
-def written(capture: TaskCapture, form: str, options: ExportOptions | None = None) -> bytes:
+@cache
+def opened(capture: Path) -> Session:
+    """An export leaves a session as it is: it may have decoded, and have the tasks."""
     session = Session()
-    session.open(capture.file, None)
-    trace = exported(session, Context(), named(form), options or ExportOptions())
+    session.open(capture, None)
+    return session
+
+
+def written(capture: TaskCapture, form: str, options: ExportOptions | None = None) -> bytes:
+    trace = exported(opened(capture.file), Context(), named(form), options or ExportOptions())
     file = io.BytesIO()
     write(form, trace, file)
-    session.close()
     return file.getvalue()
 
 
