@@ -11,7 +11,7 @@ _FIRST = 500  # rows that say how wide columns are
 _NUMBERS = (int, float)
 TABLE_NAMES = (
     "harts", "functions", "calls", "invocations", "coverage", "lines", "blocks", "branches", "jumps", "instructions",
-    "events", "gaps", "accesses",
+    "tasks", "turns", "events", "gaps", "accesses",
 )  # fmt: skip
 """The tables that each trace has; those that are asked for with a query are `log` and `calls_of`."""
 

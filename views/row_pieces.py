@@ -8,7 +8,7 @@ instructions that are not the program's, very long entries), they are made of th
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import chain
 from operator import itemgetter
@@ -78,6 +78,16 @@ class Stretch(NamedTuple):
     history: History
     begin: int
     end: int
+
+    def cut(self, parts: Sequence[range]) -> "Iterator[Stretch]":
+        """Yield what of it is at the positions of some *parts*, which are in order."""
+        first = bisect_right(parts, self.begin - 1, key=lambda part: part.stop)
+        for part in parts[first:]:
+            begin, end = max(self.begin, part.start + 1), min(self.end, part.stop + 1)
+            if part.start + 1 >= self.end:
+                return
+            if begin < end:
+                yield self._replace(begin=begin, end=end)
 
 
 def whole_runs(history: History, begin: int) -> int:

@@ -17,7 +17,7 @@ from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.part import RANGE_FORMS, is_range
 from rvtrace_gdb.console.options.request import RequestedTrace
-from rvtrace_gdb.console.options.rtos import add_rtos
+from rvtrace_gdb.console.options.threads import add_threads, threads_asked_for
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.rows import answer_text
 from rvtrace_gdb.rows.answers import CoveredFunction
@@ -26,7 +26,6 @@ from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.lists.search import KINDS
 from rvtrace_gdb.session.rpc import analysis
-from rvtrace_gdb.session.rpc.protocol import PARTS
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.task_system import AUTO, system_of
 from rvtrace_gdb.support.errors import RvtraceError
@@ -294,14 +293,7 @@ def _add_own(name: str, parser: CommandParser) -> None:
         text = f"only this kind; may be repeated: {', '.join(KINDS)}"
         parser.add_argument("--kind", action="append", default=[], choices=KINDS, metavar="KIND", help=text)
     if name in OF_THREADS:
-        about = {
-            "task": "the turns of this task: its name (* and ? count), number or address; see `tasks`",
-            "process": "what this process of Linux ran: its number, or name",
-            "thread": "what this thread of Linux ran: its number, or name",
-        }
-        for part in PARTS:
-            parser.add_argument(f"--{part}", default="", metavar=part.upper(), help=f"only {about[part]}")
-        add_rtos(parser)
+        add_threads(parser)
     if name in ("find", "events", "gaps"):
         parser.add_argument(
             "--from", dest="since", type=inputs.number_from(1, (1 << 63) - 1), metavar="N",
@@ -345,7 +337,7 @@ def _request(verb: ListVerb, args: argparse.Namespace) -> ListRequest:
         hart=args.hart,
         range=numbers,
         since=args.since,
-        threads={name: getattr(args, name) for name in PARTS if getattr(args, name)},
+        threads=threads_asked_for(args),
         rtos=args.rtos,
         kinds=tuple(args.kind),
         locations=tuple(locations),

@@ -11,6 +11,7 @@ from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.options.rtos import add_rtos
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.rows.log_text import LogArguments
 from rvtrace_gdb.rows.sql_text import distinct_names, query_lines
@@ -30,6 +31,7 @@ EXAMPLES = (
     ("sql demo.rvt", "the tables and their columns"),
     ("sql demo.rvt 'SELECT func, sum(calls) FROM calls GROUP BY func'", "how often each function was called"),
     ("sql demo.rvt 'SELECT addr, func FROM branches WHERE taken = 0' --json", "branches never taken, for a program"),
+    ("sql app.rvt 'SELECT task, count(*), max(instructions) FROM turns GROUP BY task'", "the turns of tasks"),
     ("sql demo.rvt 'SELECT n, count(*) FROM log GROUP BY n' --log fib n", "values of an expression"),
     ("sql demo.rvt 'SELECT n, returned FROM calls_of' --calls-of fib", "arguments and results of calls"),
 )
@@ -38,7 +40,8 @@ EXAMPLES = (
 @dataclass(frozen=True)
 class SqlRequest:
     """What the command line asks for. *query*: "": the tables; *hart*: None: all; *part*: of the history.
-    *logs*: the places and what is logged there, *calls_of*: functions, for the tables of these names.
+    *logs*: the places and what is logged there, *calls_of*: functions, for the tables of these names. *rtos*: the
+    system whose tasks are known.
     """
 
     trace: RequestedTrace
@@ -47,6 +50,7 @@ class SqlRequest:
     part: HistoryPart
     logs: tuple[tuple[str, LogArguments], ...]
     calls_of: tuple[str, ...]
+    rtos: str
 
 
 def add_arguments(parser: CommandParser) -> None:
@@ -71,6 +75,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--log", nargs=2, action="append", default=[], metavar=("WHERE", "EXPR"), help=log)
     calls = "a table `calls_of`: each call of FUNCTION, with a column for each argument; repeatable"
     parser.add_argument("--calls-of", action="append", default=[], metavar="FUNCTION", help=calls)
+    add_rtos(parser)
     trace_answer.add_arguments(parser, "each row, or each column of the tables", EXAMPLES, run)
 
 
@@ -81,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     logs = tuple((where, logged([text])) for where, text in args.log)
     asked = logs, tuple(args.calls_of)
     part = HistoryPart(args.part, args.time)
-    request = SqlRequest(raw.trace_request(args, args.capture), args.query, args.hart, part, *asked)
+    request = SqlRequest(raw.trace_request(args, args.capture), args.query, args.hart, part, *asked, args.rtos)
     with CommandOutput(OutputOptions.from_arguments(args), "reading the trace") as shown:
         session = Session()
         about = request.trace.open(session)
@@ -89,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
             shown.say(about)
             shown.rows(_schema_lines(TABLES, shown))
             return 0
-        trace = sql.table_trace(session, Context(hart=request.hart), request.part, shown.progress)
+        trace = sql.table_trace(session, Context(hart=request.hart, rtos=request.rtos), request.part, shown.progress)
         decoded = session.harts(progress=shown.progress)
         hint = hints_of_history(session.capture(), decoded, shown.progress)
         shown.say([*about, *report.histories(decoded.harts), *session.warnings(), *hint])

@@ -24,7 +24,7 @@ from rvtrace_gdb.support.errors import Progress
 
 def part_query(
     session: Session, query: ListQuery, selected: SelectedHistory, params: Params, progress: Progress
-) -> ListQuery:
+) -> PartsQuery:
     """Return a query for what another one finds in the parts that a request is about.
 
     Raises NoTasks, BadTaskSystem, BadQuery (there is no such task), NoSuchThread, and what *progress* raises.

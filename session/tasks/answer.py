@@ -27,7 +27,7 @@ _GONE, _RUNS = "gone", "running"
 _ECALL = (0x73).to_bytes(4, "little")
 
 
-class _HartTurns(NamedTuple):
+class HartTurns(NamedTuple):
     """The turns of a hart in a part of its history."""
 
     selected: SelectedHistory
@@ -70,11 +70,11 @@ def tasks_answer(
     `Session.selected`.
     """
     each = [
-        _HartTurns(it, tasks_of(session, it, progress), _part_of(it, args))
+        HartTurns(it, tasks_of(session, it, progress), _part_of(it, args))
         for it in selected_harts(session, context, args, progress)
     ]
     rows = [row for it in each for row in _switches(session, it, progress)] if switches else []
-    tasks = sorted(_task_rows(each), key=lambda row: (-row.instructions, row.label))
+    tasks = sorted(task_rows(each), key=lambda row: (-row.instructions, row.label))
     counts = [
         sum(_turn_instructions(it, turn) for turn in it.turns.turns_between(it.part) if turn.source is source)
         for source in (TaskSource.NONE, TaskSource.UNKNOWN)
@@ -92,7 +92,7 @@ def _part_of(selected: SelectedHistory, args: str) -> range:
     return positions_of_numbers(args, length) if args else range(length)
 
 
-def _turn_instructions(hart: _HartTurns, turn: TaskTurn) -> int:
+def _turn_instructions(hart: HartTurns, turn: TaskTurn) -> int:
     """Return how many instructions a turn has: gaps, which have turns of their own, have none."""
     return 0 if hart.selected.history.pc(turn.begin) == GAP else turn.end - turn.begin
 
@@ -110,7 +110,8 @@ def _sum_if_known(one: int | None, other: int | None) -> int | None:
 # -- tasks
 
 
-def _task_rows(each: Sequence[_HartTurns]) -> Iterator[TaskRow]:
+def task_rows(each: Sequence[HartTurns]) -> Iterator[TaskRow]:
+    """Yield the tasks that ran on some harts, and those that are there in the end."""
     sums = dict[RtosTask, _TaskSum]()
     for it in each:
         for turn in it.turns.turns_between(it.part):
@@ -137,7 +138,7 @@ def _task_row(one: _TaskSum, state: str) -> TaskRow:
 class _EndStates:
     """What tasks do where the trace ends: all harts stand there."""
 
-    def __init__(self, each: Sequence[_HartTurns]) -> None:
+    def __init__(self, each: Sequence[HartTurns]) -> None:
         self._running = {it.turns.task_at(len(it.selected.history) - 1) for it in each}
         ends = [it.turns.at_end for it in each]
         self._listed = {task.address: task for end in ends for task in end.tasks}
@@ -165,7 +166,7 @@ class _EndStates:
 # -- switches
 
 
-def _switches(session: Session, hart: _HartTurns, progress: Progress) -> Iterator[TaskSwitch]:
+def _switches(session: Session, hart: HartTurns, progress: Progress) -> Iterator[TaskSwitch]:
     switches = _SwitchPlaces(session, hart.selected, progress)
     labels = list(map(printable, hart.turns.labels))
     for before, after in pairwise(hart.turns.turns):

@@ -1,7 +1,7 @@
 """`rvtrace decode`: the listing of a capture file, the same as `trace history` prints in gdb."""
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import NamedTuple
 
@@ -12,6 +12,7 @@ from rvtrace_gdb.console.commands.decode.request import DecodeError, DecodeReque
 from rvtrace_gdb.console.options import trace_answer
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.options.threads import add_threads
 from rvtrace_gdb.console.output import CommandOutput
 from rvtrace_gdb.decode.history import hart_order
 from rvtrace_gdb.decode.history.history import History
@@ -24,6 +25,9 @@ from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import raw_import
 from rvtrace_gdb.session.formats.raw_import import is_imported
 from rvtrace_gdb.session.queries.hart_events import has_events_alone
+from rvtrace_gdb.session.queries.lists.history_part import positions_of_numbers
+from rvtrace_gdb.session.queries.lists.parts_query import InstructionQuery
+from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.text import RowPiece
 from rvtrace_gdb.views import json_rows, text_rows
@@ -36,6 +40,7 @@ EXAMPLES = (
     ("decode demo.rvt", "what ran; the capture names its program"),
     ("decode demo.rvt -10 --elf demo.elf", "the last 10; of a long trace the second time without decoding all"),
     ("decode demo.rvt --events", "traps, and where trace is missing"),
+    ("decode app.rvt --task logger", "what a task of FreeRTOS or another system ran"),
     ("decode raw.bin --ntrace --elf app.elf", "N-Trace that is in no capture"),
 )
 
@@ -44,7 +49,7 @@ def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace decode`."""
     parser.usage = (
         "%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N | -N] [--elf FILE]\n"
-        "                      [--time T[,T]] [--hart N|all] [--events] [options]\n"
+        "                      [--time T[,T]] [--hart N|all] [--task T] [--events] [options]\n"
         "       rvtrace decode --follow SOURCE\n"
         "                      (--ntrace | --etrace | --tandem | --settings RVT)\n"
         "                      [/rf] [--elf FILE] [--events] [-o FILE.rvt] [options]"
@@ -72,6 +77,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--events", action="store_true", help="list the events between the instructions, one per line")
     parser.add_argument("--stop-at-error", action="store_true", help="stop decoding at the first loss")
     parser.add_argument("--check", action="store_true", help="check the trace first: what differs is a loss")
+    add_threads(parser)
     follow.add_arguments(parser)
     of_json = "each instruction and gap; with --events, for each event"
     trace_answer.add_arguments(parser, of_json, EXAMPLES, run)
@@ -100,7 +106,8 @@ def _list(request: DecodeRequest) -> int:
         asked = _TraceRows(session, decoded, early, hart, shown)
         try:
             of_events = request.events or asked.has_events_alone(request)
-            said, pieces, count = asked.events() if of_events else asked.listing(request)
+            list_part = asked.part_listing if request.threads else asked.listing
+            said, pieces, count = asked.events() if of_events else list_part(request)
         except NoTrace:
             shown.say(hint)
             raise
@@ -157,6 +164,48 @@ class _TraceRows(NamedTuple):
         begin = self.early.number + 1 if self.early.number else asked.begin
         stretch = Stretch(shape.frame(self.hart, False), self.histories[self.hart], begin, asked.end)
         return asked.lines, rows.pieces_of([stretch]), asked.end - begin
+
+
+    def part_listing(self, request: DecodeRequest) -> tuple[list[str], Iterator[RowPiece], int]:
+        """As `listing`, of what a task, a process or a thread ran; a range of rows counts these."""
+        rows, shape = self.early.rows(self.decoded.program, self.decoded.image.xlen), self.early.shape
+        histories, said = self.histories, self.session.warnings()
+        parts = {hart: self._parts_of(hart, request) for hart in histories if len(histories[hart])}
+        if self.hart is None:
+            said = [*said, *_order(histories, request)]
+            stretches = text_rows.merged_stretches(histories, shape)
+        else:
+            parts[self.hart] = _chosen_parts(parts.get(self.hart, []), self.histories[self.hart], request)
+            whole = Stretch(shape.frame(self.hart, False), histories[self.hart], 1, len(histories[self.hart]) + 1)
+            stretches = iter([whole])
+        by_history = {id(histories[hart]): found for hart, found in parts.items()}
+        cut = (it for stretch in stretches for it in stretch.cut(by_history.get(id(stretch.history), ())))
+        count = sum(len(part) for found in parts.values() for part in found)
+        return said, rows.pieces_of(cut), count
+
+    def _parts_of(self, hart: int, request: DecodeRequest) -> Sequence[range]:
+        from rvtrace_gdb.session.rpc.parts import part_query  # few listings are of parts
+
+        context = Context(hart=hart, rtos=request.rtos)
+        selected = self.session.selected(context, self.output.progress)
+        params = Params(request.threads, "decode")
+        return part_query(self.session, InstructionQuery(), selected, params, self.output.progress).parts
+
+
+def _chosen_parts(parts: Sequence[range], history: History, request: DecodeRequest) -> Sequence[range]:
+    """Return which rows of parts are asked for. Raises DecodeError, RangeError."""
+    if request.times is not None:
+        at = positions_of_numbers(_numbers(history, request), len(history))
+        return [range(max(part.start, at.start), min(part.stop, at.stop)) for part in parts]
+    length = sum(map(len, parts))
+    if not request.numbers or not length:
+        return parts
+    chosen, before = positions_of_numbers(request.numbers, length), 0
+    found = list[range]()
+    for part in parts:
+        found.append(part[max(chosen.start - before, 0) : max(chosen.stop - before, 0)])
+        before += len(part)
+    return found
 
 
 def _numbers(history: History, request: DecodeRequest) -> str:

@@ -43,7 +43,7 @@ class EarlyRows(Closeable):
             json_rows.HistoryRows() if output.json else replace(request.modifiers, paint=output.paint)
         )
         self._request, self._session, self._output, self._about = request, session, output, about
-        is_whole = not (request.is_part or request.events or request.check)
+        is_whole = not (request.is_part or request.events or request.check or request.threads)
         self._due = monotonic() + WAIT if is_whole else float("inf")
         self._pause = _PAUSE
         self._source: Disassemblers | None = None

@@ -1,12 +1,15 @@
 """What the command line of `rvtrace decode` asks for, as a typed value. Nothing below knows the parsed arguments."""
 
 import argparse
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from rvtrace_gdb.console.options import raw
 from rvtrace_gdb.console.options.inputs import RawError
 from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.options.threads import threads_asked_for
 from rvtrace_gdb.console.output import OutputOptions
+from rvtrace_gdb.session.tasks.task_system import AUTO
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import protect_inputs
 from rvtrace_gdb.support.text import is_number
@@ -33,6 +36,7 @@ class StreamOptions:
 class DecodeRequest:
     """*modifiers* and *numbers* are what RANGE says. *times*: from which to which time, None: at any. *hart*: None:
     all. *events*: events instead of instructions. *stream*: the bytes of the trace arrive; None: they are there.
+    *threads*: by `PARTS`, what is shown alone; *rtos*: the system that tasks are of.
     """
 
     trace: RequestedTrace
@@ -44,11 +48,13 @@ class DecodeRequest:
     check: bool
     stream: StreamOptions | None
     times: tuple[int, int] | None = None
+    threads: Mapping[str, str] = field(default_factory=dict)
+    rtos: str = AUTO
 
     @property
     def is_part(self) -> bool:
-        """Whether a part of the history is asked for, of what was not checked."""
-        return bool(self.numbers or self.times) and not self.check
+        """Whether a part of the history is asked for, of what was not checked; which task ran where is found in all."""
+        return bool(self.numbers or self.times) and not self.check and not self.threads
 
     @property
     def last(self) -> int | None:
@@ -64,7 +70,11 @@ def decode_request(args: argparse.Namespace) -> DecodeRequest:
     times = None if args.time is None else _times_argument(args.time)
     if times is not None and (args.events or numbers or args.follow):
         raise DecodeError(f"--time {args.time}: neither with RANGE, nor with --events or --follow")
-    hart = _hart_argument(args.hart)
+    hart, threads = _hart_argument(args.hart), threads_asked_for(args)
+    for name, it in threads.items():
+        if args.events or args.follow:
+            other = "--follow" if args.follow else "--events: `rvtrace events` has it, too"
+            raise DecodeError(f"--{name} {it}: not with {other}")
     if args.follow and args.check:
         raise DecodeError("--check needs the whole trace: not with --follow")
     if args.follow and numbers:
@@ -80,7 +90,9 @@ def decode_request(args: argparse.Namespace) -> DecodeRequest:
         )
     stream = StreamOptions(args.baud, args.output) if args.follow else None
     options = OutputOptions.from_arguments(args)
-    return DecodeRequest(trace, options, modifiers, numbers, hart, args.events, args.check, stream, times)
+    return DecodeRequest(
+        trace, options, modifiers, numbers, hart, args.events, args.check, stream, times, threads, args.rtos
+    )
 
 
 def _check_unused(args: argparse.Namespace) -> None:

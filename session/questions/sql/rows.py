@@ -15,6 +15,7 @@ from rvtrace_gdb.session.queries.lists.functions import Coverage, FunctionList
 from rvtrace_gdb.session.queries.lists.search import EventQuery, GapQuery, ListQuery, Searcher
 from rvtrace_gdb.session.questions.calls_of.query import LOST, NO_RETURN
 from rvtrace_gdb.session.questions.sql.code_rows import CountedCode
+from rvtrace_gdb.session.questions.sql.task_rows import task_rows, turn_rows
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.views import json_rows
 from rvtrace_gdb.views.addresses import digits
@@ -160,6 +161,8 @@ TABLE_ROWS: Mapping[str, Callable[[HartTables], Iterator[RowFields]]] = {
     "branches": lambda it: it.code.branch_rows(),
     "jumps": lambda it: it.code.jump_rows(),
     "instructions": lambda it: it.code.instruction_rows(),
+    "tasks": lambda it: task_rows(it.trace, it.progress),
+    "turns": lambda it: turn_rows(it.trace, it.progress),
     "events": lambda it: it.result_rows(EventQuery()),
     "gaps": lambda it: it.result_rows(GapQuery()),
     "accesses": HartTables.access_rows,

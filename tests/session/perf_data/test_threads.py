@@ -80,6 +80,10 @@ def test_executions_are_said_with_their_process_and_thread(
     names = {100: f"100 ({comm})", 101: "101 (my worker)", 200: f"200 ({comm})"}
     assert [row["process"] for row in rows] == [names[tid // 100 * 100] for tid in RAN]
     assert [row.get("thread") for row in rows] == [names[tid] if tid % 100 else None for tid in RAN]
+    assert main(["sql", str(capture), "SELECT * FROM turns ORDER BY begin", "--json", "--quiet"]) == 0
+    turns = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(it["process"], it.get("thread")) for it in turns] == [(it["process"], it.get("thread")) for it in rows]
+    assert all(it["begin"] <= row["position"] <= it["end"] for it, row in zip(turns, rows, strict=True))
     assert main(["find", str(capture), "_start", "--quiet"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert f", in process {names[100]}, thread 101 (my worker), time " in lines[1]
