@@ -1,8 +1,8 @@
 """`rvtrace intervals`: how long calls and traps take, and what is between two places, as `trace intervals` in gdb."""
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from rvtrace_gdb.console.commands import CommandParser
@@ -12,6 +12,7 @@ from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.part import is_range
 from rvtrace_gdb.console.options.request import RequestedTrace
+from rvtrace_gdb.console.options.threads import add_threads, threads_asked_for
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import say_about_trace
 from rvtrace_gdb.rows.intervals import text
@@ -21,6 +22,7 @@ from rvtrace_gdb.session.queries.lists.history_part import HistoryPart
 from rvtrace_gdb.session.rpc import intervals
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.tasks.task_system import AUTO
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import json_line
 
@@ -29,6 +31,7 @@ EXAMPLES = (
     ("intervals demo.rvt --traps interrupt:7", "the same of the timer's interrupts, from the trap to the return"),
     ("intervals demo.rvt interrupt on_trap", "from each interrupt to the next entry of on_trap"),
     ("intervals demo.rvt 1000,2000 --calls fib", "of those calls that begin at instructions 1000 to 2000"),
+    ("intervals app.rvt --calls on_key --task logger", "of those calls that a task of an operating system made"),
     ("intervals demo.rvt demo.c:36 demo.c:36 --unit ticks", "from each time to the next, by the trace's timestamps"),
 )
 
@@ -36,7 +39,7 @@ EXAMPLES = (
 @dataclass(frozen=True)
 class IntervalsRequest:
     """What the command line asks for. *places*: from the first to the second; one alone: a function, or traps.
-    *hart*: None: all; *part*: where they begin.
+    *hart*: None: all; *part*: where they begin; *threads*: by `PARTS`, in whose turns; *rtos*: the system of tasks.
     """
 
     trace: RequestedTrace
@@ -44,6 +47,8 @@ class IntervalsRequest:
     unit: str
     hart: int | None
     part: HistoryPart
+    threads: Mapping[str, str] = field(default_factory=dict)
+    rtos: str = AUTO
 
     @classmethod
     def from_arguments(cls, args: argparse.Namespace) -> Self:
@@ -54,13 +59,14 @@ class IntervalsRequest:
         places = _places([word for word in args.place if word not in ranges], args.calls, args.traps)
         part = HistoryPart("".join(ranges), args.time)
         part.check(1)
-        return cls(raw.trace_request(args, args.capture), places, args.unit, args.hart, part)
+        threads = threads_asked_for(args)
+        return cls(raw.trace_request(args, args.capture), places, args.unit, args.hart, part, threads, args.rtos)
 
     def params(self, where: Locations, **context: Any) -> dict[str, Any]:
         """Return the parameters of the session's method. Raises LocationError."""
         first, *last = (parameters(place, where) for place in self.places)
         part = {"args": self.part.numbers, "time": self.part.time}
-        return {"first": first, "last": last[0] if last else None, "unit": self.unit, **part, **context}
+        return {"first": first, "last": last[0] if last else None, "unit": self.unit, **part, **self.threads, **context}
 
     def longest(self, session: Session, hart: int, progress: Progress) -> int:
         """Return the number of the instruction where the longest interval of a hart begins.
@@ -68,7 +74,7 @@ class IntervalsRequest:
         Raises ListError: there is none; LocationError, and as `intervals.intervals`.
         """
         where = Locations(session.harts(progress=progress).program.all_programs)
-        params = Params(self.params(where, context={"hart": hart}), "intervals")
+        params = Params(self.params(where, context={"hart": hart, "rtos": self.rtos}), "intervals")
         answer = answer_of(intervals.intervals(session, params, progress))
         if not answer.worst:
             raise ListError(f"{answer.name}: none is measured: see `trace intervals`")
@@ -78,7 +84,7 @@ class IntervalsRequest:
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace intervals`."""
     parser.usage = (
-        "%(prog)s FILE FROM TO [RANGE] [--unit UNIT] [--hart N] [options]\n"
+        "%(prog)s FILE FROM TO [RANGE] [--unit UNIT] [--task T] [--hart N] [options]\n"
         "       %(prog)s FILE [RANGE] --calls FUNCTION | --traps [KIND[:CAUSE]]"
     )
     parser.description = (
@@ -103,6 +109,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--unit", choices=UNITS, default=INSTRUCTIONS, help=unit)
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: all harts)")
+    add_threads(parser)
     trace_answer.add_arguments(parser, "each hart", EXAMPLES, run)
 
 
@@ -143,7 +150,7 @@ def _print(request: IntervalsRequest, options: OutputOptions) -> None:
         ]  # fmt: skip
         request.part.check(len(harts))
         for hart in harts:
-            shown.rows(_lines(ShownTrace(session, decoded, shown, hart, len(harts) > 1), request))
+            shown.rows(_lines(ShownTrace(session, decoded, shown, hart, len(harts) > 1, rtos=request.rtos), request))
 
 
 def _lines(shown: ShownTrace, request: IntervalsRequest) -> Iterator[str]:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, listing, results
+from rvtrace_gdb.gdbext import completion, listing, results, task_names
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import find
-from rvtrace_gdb.gdbext.paged_list import split_range
+from rvtrace_gdb.gdbext.paged_list import THREADS, split_range, split_threads
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 from rvtrace_gdb.rows.intervals import text
@@ -26,7 +26,7 @@ class IntervalsCommand(Command, name="trace intervals"):
     """Measure calls, traps, or what runs from one place to another.
     Usage: trace intervals [-ticks] FUNCTION [PART]
            trace intervals [-ticks] trap | interrupt | exception [:CAUSE] [PART]
-           trace intervals [-ticks] FROM TO [PART]
+           trace intervals [-ticks] FROM TO [PART] [-task T]
 
     FUNCTION  each call of it, from its entry to the return of that call
     trap      each trap, from its handler's first instruction to the return
@@ -44,6 +44,8 @@ class IntervalsCommand(Command, name="trace intervals"):
     How many there are, how long they are, in instructions and in ticks where
     the trace has times; which ways they took; what distinguishes the slow
     ones. What a gap of the trace cuts is counted apart, never measured.
+    -task T, -process P, -thread T: only those that begin in what these ran,
+    see `help trace functions`.
     -ticks: the longest ones, and the slow ones, are those by the time.
     `trace goto worst` goes to the longest."""
 
@@ -58,16 +60,20 @@ class IntervalsCommand(Command, name="trace intervals"):
             print_line(line)
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
-        return completion.words_and_places(text, word, (_TICKS, _TIME, *_WORDS))
+        tasks = task_names.completed_tasks(text, word)
+        return completion.words_and_places(text, word, (_TICKS, _TIME, *THREADS, *_WORDS)) if tasks is None else tasks
 
 
 class AskedIntervals(NamedTuple):
-    """What is asked for: the *places*, and the *unit*; *numbers*, a RANGE, or *time*: where they begin, "": all."""
+    """What is asked for: the *places*, and the *unit*; *numbers*, a RANGE, or *time*: where they begin, "": all;
+    *threads*: in whose turns, as parameters of the request.
+    """
 
     places: list[str]
     unit: str = INSTRUCTIONS
     numbers: str = ""
     time: str = ""
+    threads: tuple[tuple[str, str], ...] = ()
 
 
 _last: list[AskedIntervals] = []  # what was asked for last
@@ -75,16 +81,18 @@ _last: list[AskedIntervals] = []  # what was asked for last
 
 def parsed(argument: str, command: str) -> AskedIntervals:
     """Return what an argument asks for, of the places that were used last if it names none. Raises gdb.GdbError."""
+    argument, of_threads = split_threads(command, argument)
+    threads = tuple(of_threads.items())
     argument, unit, time = _options(argument, command)
     expression, numbers = split_range(argument)
     places = find.place_words(expression) if expression else []
     if not places and _last:
         last = _last[0]
         part = (numbers, time) if numbers or time else (last.numbers, last.time)
-        return AskedIntervals(last.places, last.unit if unit == INSTRUCTIONS else unit, *part)
+        return AskedIntervals(last.places, last.unit if unit == INSTRUCTIONS else unit, *part, threads or last.threads)
     if len(places) not in (1, 2):
         raise gdb.GdbError(f"{command}: one function or kind of trap, or two places: see `help trace intervals`.")
-    return AskedIntervals(places, unit, numbers, time)
+    return AskedIntervals(places, unit, numbers, time, threads)
 
 
 def _options(argument: str, command: str) -> tuple[str, str, str]:
@@ -106,6 +114,7 @@ def answer(question: AskedIntervals, command: str = "trace intervals") -> Interv
     """Return the session's answer. Raises gdb.GdbError for *command*."""
     first, *last = (_parameters(place, command) for place in question.places)
     more = {"args": question.numbers, "time": question.time, **({"last": last[0]} if last else {})}
+    more.update(question.threads)
     return answer_of(tracer().request("intervals", context=tracer().context(), first=first, unit=question.unit, **more))
 
 

@@ -273,9 +273,10 @@ def intervals(given: Arguments) -> RowFields:
     """Return the lengths of calls, of traps, or from one place to another."""
     name = "-rvtrace-intervals"
     unit = TICKS if given.options["ticks"] else INSTRUCTIONS
-    part = ("".join(given.options[option]) for option in ("range", "time"))
+    numbers, time = ("".join(given.options[option]) for option in ("range", "time"))
     places = commands_intervals.parsed(" ".join(given.words), name).places
-    found = commands_intervals.answer(commands_intervals.AskedIntervals(places, unit, *part), name)
+    asked = commands_intervals.AskedIntervals(places, unit, numbers, time, tuple(_threads(given).items()))
+    found = commands_intervals.answer(asked, name)
     return _with_messages({"intervals": interval_fields(found)}, found.lines)
 
 
@@ -471,7 +472,7 @@ TABLE = (
     MiCommand("stack", stack_depths, (commands_stack.HART, _RANGE)),
     MiCommand("tasks", tasks, (commands_tasks.HART, Option("-switches", default=False), _RANGE)),
     MiCommand("sql", sql, (*PAGE, *_SQL), "QUERY"),
-    MiCommand("intervals", intervals, _INTERVALS, "PLACE"),
+    MiCommand("intervals", intervals, (*_INTERVALS, *_THREADS), "PLACE"),
     MiCommand("diff", diff, (*PAGE, *_DIFF), "FILE"),
     MiCommand("top", top, (Option("-on", default=False), Option("-top", least=0, most=NUMBER_MOST))),
     MiCommand("pgo", pgo, commands_pgo.OPTIONS, "NAME FILE"),
@@ -522,10 +523,15 @@ def _list(given: Arguments, what: str, *, opcodes: bool = False, **parameters: A
     begin, since = given.options["begin"], given.options.get("from")
     if begin is not None and since is not None:
         raise gdb.GdbError("--begin and --from are two ways to say where the rows begin: give one.")
-    threads = (option.key for option in _THREADS if given.options.get(option.key))
-    parameters.update((name, "".join(given.options[name])) for name in threads)
+    parameters.update(_threads(given))
     part = {"begin": begin, "count": given.options["count"], **({} if since is None else {"since": since})}
     return list_fields(what, parameters, part, opcodes=opcodes)
+
+
+def _threads(given: Arguments) -> dict[str, str]:
+    """Return what is shown alone, by the options of a command."""
+    keys = (option.key for option in _THREADS if given.options.get(option.key))
+    return {key: "".join(given.options[key]) for key in keys}
 
 
 def _with_messages(fields: RowFields, lines: Sequence[str]) -> RowFields:

@@ -8,12 +8,34 @@ each interval is in one of several parts, and the long ones are not left out bec
 """
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.history.missing import placeless_losses
+
+
+@dataclass(frozen=True)
+class HistoryParts:
+    """Positions of several *ranges* of a history, which are in order, such as the turns of a task."""
+
+    ranges: tuple[range, ...]
+
+    @property
+    def start(self) -> int:
+        """The first position."""
+        return self.ranges[0].start if self.ranges else 0
+
+    @property
+    def stop(self) -> int:
+        """The position behind the last one."""
+        return self.ranges[-1].stop if self.ranges else 0
+
+    def __contains__(self, position: int) -> bool:
+        found = bisect_right(self.ranges, position, key=lambda part: part.start) - 1
+        return found >= 0 and position in self.ranges[found]
 
 
 class HistoryInterval(NamedTuple):
@@ -67,7 +89,7 @@ def collected(
     cut: Iterable[int],
     began: Iterable[int],
     unended: Iterable[int],
-    part: range | None = None,
+    part: range | HistoryParts | None = None,
 ) -> HistoryIntervals:
     """Return intervals, without those that have a gap inside: these are counted with the others that are *cut*.
 
@@ -89,10 +111,15 @@ def collected(
     return intervals
 
 
-def counted_positions(history: History, part: range | None) -> range:
+def counted_positions(history: History, part: range | HistoryParts | None) -> range | HistoryParts:
     """Return the positions of a part, None: of all; what comes after the last instruction belongs to that."""
     part = range(len(history)) if part is None else part
-    return range(part.start, part.stop + (part.stop == len(history)))
+    if part.stop < len(history) or (isinstance(part, HistoryParts) and not part.ranges):
+        return part
+    if isinstance(part, range):
+        return range(part.start, part.stop + 1)
+    last = part.ranges[-1]
+    return HistoryParts((*part.ranges[:-1], range(last.start, last.stop + 1)))
 
 
 class Holes:

@@ -29,8 +29,15 @@ def part_query(
 
     Raises NoTasks, BadTaskSystem, BadQuery (there is no such task), NoSuchThread, and what *progress* raises.
     """
-    found, words = _parts_asked_for(session, selected, params, on_stacks=False, progress=progress)
+    found, words = parts_asked_for(session, selected, params, progress)
     return PartsQuery(query, tuple(found), words)
+
+
+def parts_asked_for(
+    session: Session, selected: SelectedHistory, params: Params, progress: Progress
+) -> tuple[list[range], str]:
+    """Return the parts that a request is about, and the words for whose they are. Raises as `part_query`."""
+    return _found_parts(session, selected, params, on_stacks=False, progress=progress)
 
 
 def parts_with_own_stacks(
@@ -38,10 +45,10 @@ def parts_with_own_stacks(
 ) -> list[range]:
     """Return the parts that a request is about, those of a task from where its call stack runs. Raises as `part_query`.
     """
-    return _parts_asked_for(session, selected, params, on_stacks=True, progress=progress)[0]
+    return _found_parts(session, selected, params, on_stacks=True, progress=progress)[0]
 
 
-def _parts_asked_for(
+def _found_parts(
     session: Session, selected: SelectedHistory, params: Params, *, on_stacks: bool, progress: Progress
 ) -> tuple[list[range], str]:
     """Return the parts, and the words for whose they are."""

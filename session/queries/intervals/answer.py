@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.search import CombinedSearch, ExecutionSearch
 from rvtrace_gdb.reports.intervals.between import IntervalsBetween, Occurrences, Order, intervals_between
 from rvtrace_gdb.reports.intervals.calls import Calls, calls_of
 from rvtrace_gdb.reports.intervals.distinctions import BranchWay, Distinction, FunctionEntered, distinctions
-from rvtrace_gdb.reports.intervals.intervals import HistoryIntervals
+from rvtrace_gdb.reports.intervals.intervals import HistoryIntervals, HistoryParts
 from rvtrace_gdb.reports.intervals.paths import Variation, variations
 from rvtrace_gdb.reports.intervals.statistics import statistics
 from rvtrace_gdb.reports.intervals.times import durations, ticks_since
@@ -92,7 +92,7 @@ class _Answer:
             hart=self._selected.hart,
             lines=[],
             name=query.name,
-            part=None if query.part is None else (history_number(query.part.start), query.part.stop),
+            part=(history_number(query.part.start), query.part.stop) if isinstance(query.part, range) else None,
             measured=len(intervals),
             cut=intervals.cut,
             began=intervals.began,
@@ -178,7 +178,8 @@ class Finder:
     """
 
     def __init__(
-        self, calls: CallHistory, program: ContextImages, progress: Progress, part: range | None = None
+        self, calls: CallHistory, program: ContextImages, progress: Progress,
+        part: range | HistoryParts | None = None,
     ) -> None:
         self._calls, self._program, self._progress, self._part = calls, program, progress, part
 
@@ -211,7 +212,7 @@ class Finder:
         if times > MOST:
             many = f"{search.name} came {times} times, and at most {MOST} intervals are measured at once"
             raise BadQuery(f"{many}: give a RANGE")
-        return found.positions_in(part, self._progress)
+        return found.positions_in(range(part.start, part.stop), self._progress)
 
     def _search(self, search: ExecutionQuery) -> CombinedSearch:
         queries = search.queries(self._program.all_programs)

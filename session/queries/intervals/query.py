@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import Trap
+from rvtrace_gdb.reports.intervals.intervals import HistoryParts
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS
 from rvtrace_gdb.rows.intervals.places import EXECUTION, RETURN, trap_name
 from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
@@ -39,17 +40,21 @@ class PlaceQuery(NamedTuple):
 class IntervalQuery(NamedTuple):
     """Asks for intervals: from *first* to *last*; without *last*, of the calls of the function *first*, or of the traps
     that *first* is. *unit*: in which they are compared, see `rows.intervals.answer`; *part*: the positions that they
-    begin at, None: any.
+    begin at, None: any; *whose*: "task worker", if these are what somebody ran.
     """
 
     first: PlaceQuery
     last: PlaceQuery | None = None
     unit: str = INSTRUCTIONS
-    part: range | None = None
+    part: range | HistoryParts | None = None
+    whose: str = ""
 
     @property
     def name(self) -> str:
         """What the intervals are called."""
+        whose = f", of {self.whose} alone" if self.whose else ""
         if self.last is not None:
-            return f"intervals from {self.first.name} to {self.last.name}"
-        return f"calls of {self.first.name}" if self.first.search else trap_name(self.first.kind, self.first.cause)
+            return f"intervals from {self.first.name} to {self.last.name}{whose}"
+        if self.first.search:
+            return f"calls of {self.first.name}{whose}"
+        return f"{trap_name(self.first.kind, self.first.cause)}{whose}"

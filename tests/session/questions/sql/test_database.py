@@ -79,10 +79,10 @@ def test_a_query_without_end_is_interrupted(trace: ExportedTrace) -> None:
 
 
 def test_a_full_disk_is_named(trace: ExportedTrace, tmp_path: Path) -> None:
-    """Files of this process can have 64 KiB: SQLite cannot write more."""
+    """Files of this process can have 96 KiB: SQLite cannot write more."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 16, before[1]))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (3 << 15, before[1]))
     try:
         with TraceDatabase(trace, tmp_path / "x.db") as database, pytest.raises(SqlError, match="set TMPDIR") as error:
             database.fill(["instructions", "functions"])
