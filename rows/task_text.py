@@ -24,6 +24,11 @@ _REMEDY = (
     " `trace start -context`, where the system writes scontext. See docs/tasks.md."
 )
 
+_REMEDY_OF_HARTS = (
+    "More is known of several harts with contexts: `trace start -context`, where the system writes scontext; and of the"
+    " last turns, if all harts are halted where the trace ends. See docs/tasks.md."
+)
+
 
 def task_lines(answer: TasksAnswer, symbols: ExplainSymbols, *, switches: bool, most: int = SHOWN) -> Iterator[str]:
     """Yield the lines of an answer. *switches*: these instead of the tasks. *most*: how many rows, 0: all."""
@@ -147,7 +152,7 @@ def _unknown_lines(answer: TasksAnswer, symbols: ExplainSymbols) -> Iterator[str
         share = 100 * answer.unknown / max(answer.instructions, 1)
         yield symbols.paint("gap", f"Not known which task ran: {answer.unknown} instructions ({share:.1f} %).")
     if answer.unknown > _MUCH * answer.instructions:
-        yield from wrapped(_REMEDY, "")
+        yield from wrapped(_REMEDY if len(answer.harts) == 1 else _REMEDY_OF_HARTS, "")
     for text in answer.problems:
         yield from wrapped(f"Not known: {text}.", "")
 

@@ -9,6 +9,7 @@ from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.questions.moment import PastMoment, UnknownPast
 from rvtrace_gdb.session.tasks.expressions import NotInProgram, TaskExpressions
 from rvtrace_gdb.session.tasks.lists import listed_tasks
+from rvtrace_gdb.session.tasks.stopped_hart import StoppedHart
 from rvtrace_gdb.session.tasks.task_system import Expressions, TaskSystem
 
 _STACK_ALIGNMENT = 16
@@ -38,13 +39,23 @@ class ListedTask(NamedTuple):
 
 
 class TaskReader:
-    """Reads the variables of a *system*. *past*: of the hart, None: no values are known."""
+    """Reads the variables of a *system*. *past*: of the hart, None: no values are known. *stopped*: what is known at
+    the *end* of its history instead, None: what the past says.
+    """
 
-    def __init__(self, system: TaskSystem, image: Image, past: Past | None, hart: int) -> None:
-        self.system, self._hart = system, hart
+    def __init__(
+        self, system: TaskSystem, image: Image, past: Past | None, hart: int, *, end: int = 0,
+        stopped: StoppedHart | None = None,
+    ) -> None:  # fmt: skip
+        self.system, self.hart, self._end, self._stopped = system, hart, end, stopped
         self._past = UnknownPast() if past is None else past
         self._expressions = TaskExpressions(image, system.scope)
         self._problems: dict[str, str] = {}
+
+    @property
+    def has_end(self) -> bool:
+        """Whether more is known where the history ends than the past says."""
+        return self._stopped is not None
 
     @property
     def unknown_texts(self) -> list[str]:
@@ -53,7 +64,8 @@ class TaskReader:
 
     def moment(self, position: int) -> PastMoment:
         """Return what is known at a position of the history."""
-        return PastMoment(self._past, position, self._expressions.pc)
+        known = self._past if self._stopped is None or position < self._end else self._stopped
+        return PastMoment(known, position, self._expressions.pc)
 
     def is_inactive(self, moment: PastMoment) -> bool:
         """Return whether there are no tasks yet."""
@@ -89,7 +101,7 @@ class TaskReader:
 
     def listed(self, moment: PastMoment) -> tuple[Sequence[ListedTask], bool]:
         """Return the tasks that are in the lists of the system, and whether these are all."""
-        states, complete, damage = listed_tasks(self.system, self._expressions, moment, self._hart)
+        states, complete, damage = listed_tasks(self.system, self._expressions, moment, self.hart)
         for state, problem in damage.items():
             self._problems[state] = f"all tasks at the end: the list of {state} tasks is damaged ({problem})"
         return [self._listed_task(address, state, moment) for address, state in states.items()], complete
@@ -101,7 +113,7 @@ class TaskReader:
 
     def _name_of(self, address: int, moment: PastMoment) -> str | None:
         try:
-            return self._expressions.text(self.system.fields["name"], moment, {"task": address, "hart": self._hart})
+            return self._expressions.text(self.system.fields["name"], moment, {"task": address, "hart": self.hart})
         except NotInProgram as error:
             self._note_missing("the names of tasks", error)
             return None
@@ -116,7 +128,7 @@ class TaskReader:
         if not expressions:
             return None
         try:
-            return self._expressions.number(expressions, moment, {**names, "hart": self._hart})
+            return self._expressions.number(expressions, moment, {**names, "hart": self.hart})
         except NotInProgram as error:
             if what:
                 self._note_missing(what, error)

@@ -9,6 +9,7 @@ from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.past.choice import PastSource, past_of
 from rvtrace_gdb.session.selected_history import SelectedHistory, plain_call_frames, plain_call_history
 from rvtrace_gdb.session.tasks.reader import TaskReader
+from rvtrace_gdb.session.tasks.stopped_hart import stopped_hart
 from rvtrace_gdb.session.tasks.task_system import AUTO, OFF, missing_symbols, shipped_systems, system_of
 from rvtrace_gdb.session.tasks.turn_finder import TurnFinder
 from rvtrace_gdb.session.tasks.turns import TaskTurns
@@ -71,11 +72,12 @@ def tasks_of(session: PastSource, selected: SelectedHistory, progress: Progress 
         past = past_of(session, selected, progress)
         if past is not None:
             past.prepare(progress)
-        reader = TaskReader(system, image, past, selected.hart)
+        alone, end = is_alone(session), len(selected.history)
+        stopped = None if alone else stopped_hart(session, selected)
+        reader = TaskReader(system, image, past, selected.hart, end=end, stopped=stopped)
         finder = TurnFinder(
-            reader, image, calls, frames,
-            has_values=past is not None, is_alone=is_alone(session), progress=progress,
-        )  # fmt: skip
+            reader, image, calls, frames, has_values=past is not None, is_alone=alone, progress=progress
+        )
         kept[key] = finder.turns()
     return kept[key]
 

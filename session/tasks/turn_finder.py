@@ -22,6 +22,7 @@ from rvtrace_gdb.session.tasks.switches import ends_in, entries_by_jump, executi
 from rvtrace_gdb.session.tasks.task_system import functions_named
 from rvtrace_gdb.session.tasks.turns import AtEnd, RtosTask, TaskSource, TaskTurn, TaskTurns
 from rvtrace_gdb.support.errors import Progress
+from rvtrace_gdb.support.text import counted
 
 _STEP = 1 << 6
 _PROBES = 8
@@ -46,7 +47,7 @@ class TurnFinder:
         self._history: History = calls.history
         self._creations: Sequence[int] = ()
         self._starts: Sequence[int] = ()
-        self._asked_from = 0
+        self._asked_from, self._is_alone = 0, is_alone
         self._has_creations = is_alone and bool(functions_named(image, self._system.creations))
         self._names: dict[tuple[int, int], TaskKey] = {}
         self._rooms: dict[TaskKey, range] = {}
@@ -63,10 +64,12 @@ class TurnFinder:
                  enumerate(pairwise([*begins, len(self._history)]))]  # fmt: skip
         last = self._reader.moment(len(self._history))
         at_end = AtEnd(*self._reader.listed(last)) if self._has_values else AtEnd((), False)
-        parts = self._by_stack_pointers(self._without_task_before_start(parts), at_end)
+        parts = self._without_task_before_start([*parts[:-1], self._named_at_end(parts[-1])])
+        parts = self._by_stack_pointers(parts, at_end)
         others = [TaskKey(it.address, it.name, it.id) for it in at_end.tasks]
         parts = by_contexts(parts, others, is_number_at_end=self._is_context_number_at_end())
-        return self._numbered(turns_of_parts(parts), at_end)
+        turns = turns_of_parts(parts)
+        return self._numbered(turns, at_end, self._missing_texts(turns))
 
     def _ends(self, functions: Sequence[str]) -> list[int]:
         """Return where functions with some names have ended."""
@@ -188,6 +191,13 @@ class TurnFinder:
                 found[number] = one._replace(task=key, source=TaskSource.STACK)
         return found
 
+    def _named_at_end(self, one: RunningTask) -> RunningTask:
+        """Give the task of the last part the name that it has in the end, up to which it runs."""
+        address = None if one.task is None or one.task.name is not None else one.task.address
+        if address is None or not self._reader.has_end:
+            return one
+        return one._replace(task=self._new_key(address, self._reader.moment(len(self._history)), len(self._creations)))
+
     def _with_current_at_end(self, one: RunningTask, pointers: TaskStacks) -> RunningTask:
         """Give the last part, if its task is not known, the current one of the end, if sp is in the stack of that: a
         system may write which task is the current one before it switches to it.
@@ -212,14 +222,32 @@ class TurnFinder:
 
     # -- the result
 
-    def _numbered(self, parts: Sequence[RunningTask], at_end: AtEnd) -> TaskTurns:
+    def _missing_texts(self, turns: Sequence[RunningTask]) -> list[str]:
+        """Return a text: of several harts, what is missing where it is not known which task ran on this one."""
+        ran = [one for one in turns if self._history.pc(one.begin) != GAP]
+        unknown = [one for one in ran if one.source is TaskSource.UNKNOWN]
+        if self._is_alone or not unknown:
+            return []
+        missing = ["other harts may write the variable that says it"]
+        if len(turns) == 1:
+            missing.append("no function that switches tasks ran")
+        if all(one.context is None for one in ran):
+            missing.append("the trace has no contexts")
+        if not self._reader.has_end:
+            missing.append("the hart and memory were not saved where the trace ends, all harts halted")
+        elif turns[-1].source is TaskSource.UNKNOWN:
+            missing.append("what was saved where the trace ends does not have it, or the hart was switching")
+        which = f"which task ran on hart {self._reader.hart} in {len(unknown)} of {counted(len(ran), 'turn')}"
+        return [f"{which}: {'; '.join(missing)}"]
+
+    def _numbered(self, parts: Sequence[RunningTask], at_end: AtEnd, missing: Sequence[str]) -> TaskTurns:
         tasks: dict[TaskKey, int] = {}
         turns: list[TaskTurn] = []
         for one, end in zip(parts, [*(it.begin for it in parts[1:]), len(self._history)], strict=True):
             task = None if one.task is None else tasks.setdefault(one.task, len(tasks))
             turns.append(TaskTurn(one.begin, end, task, one.source))
         listed = [self._listed(key) for key in tasks]
-        return TaskTurns(self._system.name, listed, turns, at_end, self._reader.unknown_texts)
+        return TaskTurns(self._system.name, listed, turns, at_end, [*self._reader.unknown_texts, *missing])
 
     def _listed(self, key: TaskKey) -> RtosTask:
         room, block = self._rooms.get(key), self._blocks.get(key)

@@ -51,8 +51,11 @@ def test_an_address_is_shown_where_nothing_else_tells_two_tasks_apart() -> None:
 
 @pytest.mark.parametrize(("unknown", "is_said"), [(10**7, False), (5 * 10**9, True)])
 def test_what_helps_is_said_where_much_is_not_known(unknown: int, is_said: bool) -> None:
-    lines = list(task_lines(answer([], unknown), Plain(), switches=True))
-    text = " ".join(line.strip() for line in lines)
-    for remedy in ("`trace start -with-memory`", "`set trace save-memory ADDRESS,+SIZE`", "`trace start -context`"):
-        assert (remedy in text) is is_said, remedy
-    assert max(map(len, lines)) <= 80
+    """Of several harts memory of the beginning does not help."""
+    of_one = ("`trace start -with-memory`", "`set trace save-memory ADDRESS,+SIZE`", "`trace start -context`")
+    for harts, remedies in (([0], of_one), ([0, 1], ("`trace start -context`", "all harts are halted"))):
+        lines = list(task_lines(answer([], unknown)._replace(harts=harts), Plain(), switches=True))
+        text = " ".join(line.strip() for line in lines)
+        assert [remedy in text for remedy in remedies] == [is_said] * len(remedies)
+        assert len(harts) == 1 or "-with-memory" not in text
+        assert max(map(len, lines)) <= 80
