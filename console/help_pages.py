@@ -24,7 +24,8 @@ ENCODER = HelpPage("encoder", "the options of the encoder: what it sends, and ho
 HARDWARE = HelpPage("hardware", "the options of the simulated hardware: harts, encoders, records, ports", "sim")
 FORMS = HelpPage("forms", "the forms that --to takes", "export")
 PERF = HelpPage("perf", "the letters of --itrace and the fields of -F", "perf-script")
-PAGES = (RAW, ENCODER, HARDWARE, FORMS, PERF)
+THREADS = HelpPage("threads", "the options for what a task, a process or a thread ran, alone", "decode")
+PAGES = (RAW, ENCODER, HARDWARE, FORMS, PERF, THREADS)
 ALL = "all"
 
 

@@ -79,7 +79,7 @@ class Stretch(NamedTuple):
     begin: int
     end: int
 
-    def cut(self, parts: Sequence[range]) -> "Iterator[Stretch]":
+    def stretches_in(self, parts: Sequence[range]) -> "Iterator[Stretch]":
         """Yield what of it is at the positions of some *parts*, which are in order."""
         first = bisect_right(parts, self.begin - 1, key=lambda part: part.stop)
         for part in parts[first:]:

@@ -8,11 +8,12 @@ from typing import Any, Self
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.lists import ListError
 from rvtrace_gdb.console.commands.shown_list import ShownTrace
+from rvtrace_gdb.console.help_pages import THREADS, group_of
 from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.part import is_range
 from rvtrace_gdb.console.options.request import RequestedTrace
-from rvtrace_gdb.console.options.threads import add_threads, threads_asked_for
+from rvtrace_gdb.console.options.threads import TITLE, add_threads, threads_asked_for
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import say_about_trace
 from rvtrace_gdb.rows.intervals import text
@@ -84,7 +85,7 @@ class IntervalsRequest:
 def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace intervals`."""
     parser.usage = (
-        "%(prog)s FILE FROM TO [RANGE] [--unit UNIT] [--task T] [--hart N] [options]\n"
+        "%(prog)s FILE FROM TO [RANGE] [--unit UNIT] [--hart N] [options]\n"
         "       %(prog)s FILE [RANGE] --calls FUNCTION | --traps [KIND[:CAUSE]]"
     )
     parser.description = (
@@ -109,7 +110,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--unit", choices=UNITS, default=INSTRUCTIONS, help=unit)
     hart = inputs.number_from(0, (1 << 32) - 1)
     parser.add_argument("--hart", type=hart, metavar="N", help="the hart (default: all harts)")
-    add_threads(parser)
+    add_threads(group_of(parser, THREADS, TITLE))
     trace_answer.add_arguments(parser, "each hart", EXAMPLES, run)
 
 

@@ -9,6 +9,6 @@ HELP = (
 )
 
 
-def add_rtos(parser: argparse.ArgumentParser) -> None:
+def add_rtos(parser: argparse._ActionsContainer) -> None:
     """Add `--rtos`."""
     parser.add_argument("--rtos", default=AUTO, metavar="NAME|FILE", help=HELP)

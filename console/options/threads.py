@@ -13,7 +13,11 @@ _HELP = {
 }
 
 
-def add_threads(parser: argparse.ArgumentParser) -> None:
+TITLE = "what a task, a process or a thread ran"
+"""Of the group of these options, where they are on a page of the help."""
+
+
+def add_threads(parser: argparse._ActionsContainer) -> None:
     """Add `--task`, `--process` and `--thread`, and `--rtos`, which says what tasks are of."""
     for part in PARTS:
         parser.add_argument(f"--{part}", default="", metavar=part.upper(), help=f"only {_HELP[part]}")

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, listing, results
+from rvtrace_gdb.gdbext import completion, listing, results, task_names
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import Option, OptionError, Table
+from rvtrace_gdb.gdbext.paged_list import THREADS, split_threads
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 from rvtrace_gdb.rows.list_rows import Place
@@ -51,6 +53,10 @@ SECTION: what is shown, by default all but intervals:
 Of a trace without a flow the PC samples, by functions and lines, and the
 calls that the encoder reported are counted.
 
+-task T, -process P, -thread T: count only what these ran, see `help trace
+functions`. What a handler does behind a switch of tasks counts with the
+task on whose stack it runs.
+
 RANGE: count only what ran from number to number of `trace history`, of
 one hart: A, A,B or A,+N or A,-N.
 
@@ -75,19 +81,24 @@ times."""
             print("Older trace was overwritten: what ran earlier is not counted.")
 
     def complete(self, text: str, word: str | None) -> list[str] | int:
+        tasks = task_names.completed_tasks(text, word)
+        if tasks is not None:
+            return tasks
         last = text.rpartition(" ")[2]
-        found = REPORT.complete(text) if last.startswith("-") else [it for it in SECTIONS if it.startswith(last)]
-        return completion.words(text, word, found)
+        options = [*REPORT.complete(text), *THREADS]
+        return completion.words(text, word, options if last.startswith("-") else SECTIONS)
 
 
-def answer(sections: list[str], numbers: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the session's answer: its lines, and the reports of all harts or of one. *numbers*: a RANGE. Raises
-    gdb.GdbError.
+def answer(
+    sections: list[str], numbers: str, options: dict[str, Any], threads: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the session's answer: its lines, and the reports of all harts or of one. *numbers*: a RANGE. *threads*:
+    what counts alone. Raises gdb.GdbError.
     """
     context, given = tracer().context(), {name: value for name, value in options.items() if value is not None}
     if "hart" not in given:
         given["all"] = True
-    asked = {"args": numbers, "sections": sections or None, **given}
+    asked = {"args": numbers, "sections": sections or None, **given, **threads}
     found: dict[str, Any] = tracer().request("report", context=context, **asked)
     found["reports"] = [report_of(report) for report in found["reports"]]
     found["sampled"] = [sampled_of(report) for report in found["sampled"]]
@@ -98,6 +109,7 @@ def _answer(argument: str) -> dict[str, Any]:
     sections: list[str] = []
     numbers: list[str] = []
     options: list[str] = []
+    argument, threads = split_threads("trace report", argument)
     words = re.sub(r"\s*,\s*", ",", argument).split()
     while words:
         word = words.pop(0)
@@ -116,7 +128,7 @@ def _answer(argument: str) -> dict[str, Any]:
         given = REPORT.parse(options)
     except OptionError as error:
         raise gdb.GdbError(f"trace report: {error}") from None
-    return answer(sections, "".join(numbers), given)
+    return answer(sections, "".join(numbers), given, threads)
 
 
 class _GdbReportSymbols:

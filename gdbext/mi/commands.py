@@ -215,7 +215,8 @@ def coverage(given: Arguments) -> RowFields:
 def profile_reports(given: Arguments) -> RowFields:
     """Return where instructions and time went."""
     options = {name: given.options[name] for name in ("hart", "each", "top", "depth")}
-    found = commands_report.answer(list(given.options["section"]), "".join(given.options["range"]), options)
+    numbers = "".join(given.options["range"])
+    found = commands_report.answer(list(given.options["section"]), numbers, options, _threads(given))
     reports = [*map(report_fields, found["reports"]), *map(sampled_fields, found["sampled"])]
     return _with_messages({"reports": reports, **({"overwritten": 1} if found["overwritten"] else {})}, found["lines"])
 
@@ -466,7 +467,7 @@ TABLE = (
     MiCommand("functions", functions, (*PAGE, *(Option(f"-{word}") for word in _words("functions")), *_THREADS)),
     MiCommand("calls", calls, (*PAGE, *_THREADS, Option("-depth", least=0, most=NUMBER_MOST, default=0))),
     MiCommand("coverage", coverage, (Option("-all", default=False),)),
-    MiCommand("report", profile_reports, _REPORT),
+    MiCommand("report", profile_reports, (*_REPORT, *_THREADS)),
     MiCommand("explain", explain, (*commands_explain.OPTIONS, _RANGE)),
     MiCommand("itc", console_log, commands_itc.OPTIONS),
     MiCommand("stack", stack_depths, (commands_stack.HART, _RANGE)),

@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.history import History
-from rvtrace_gdb.reports.intervals.intervals import HistoryInterval, HistoryIntervals, HistoryParts, Holes, collected
+from rvtrace_gdb.reports.intervals.intervals import HistoryInterval, HistoryIntervals, Holes, PositionRanges, collected
 
 
 class Order(IntEnum):
@@ -38,7 +38,7 @@ class IntervalsBetween(NamedTuple):
 
 
 def intervals_between(
-    history: History, first: Occurrences, last: Occurrences, part: range | HistoryParts | None = None
+    history: History, first: Occurrences, last: Occurrences, part: range | PositionRanges | None = None
 ) -> IntervalsBetween:
     """Return the intervals from each time *first* came to the first time *last* came after it. *part*: those that begin
     in it alone.

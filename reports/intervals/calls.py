@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import NEVER, CallStep
 from rvtrace_gdb.decode.history.history import GAP
-from rvtrace_gdb.reports.intervals.intervals import HistoryInterval, HistoryIntervals, HistoryParts, collected
+from rvtrace_gdb.reports.intervals.intervals import HistoryInterval, HistoryIntervals, PositionRanges, collected
 from rvtrace_gdb.support.errors import Progress, silent
 
 _EVERY = 1 << 6  # blocks between two calls of the progress
@@ -57,7 +57,7 @@ def calls_of(
     functions: Sequence[int],
     entries: "array[int]",
     progress: Progress = silent,
-    part: range | HistoryParts | None = None,
+    part: range | PositionRanges | None = None,
 ) -> Calls:
     """Return the calls of the functions that begin at addresses. *entries*: where they were entered, in order; *part*:
     the intervals are those that begin in it alone. Raises what *progress* raises.
@@ -71,7 +71,7 @@ def calls_of_each(
     groups: Sequence[Sequence[int]],
     entries: "array[int]",
     progress: Progress = silent,
-    part: range | HistoryParts | None = None,
+    part: range | PositionRanges | None = None,
 ) -> list[Calls]:
     """Return the calls of each group of functions, found at once. *entries*: of all of them, in order. Raises what
     *progress* raises.

@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.history.missing import placeless_losses
 
 
 @dataclass(frozen=True)
-class HistoryParts:
+class PositionRanges:
     """Positions of several *ranges* of a history, which are in order, such as the turns of a task."""
 
     ranges: tuple[range, ...]
@@ -89,7 +89,7 @@ def collected(
     cut: Iterable[int],
     began: Iterable[int],
     unended: Iterable[int],
-    part: range | HistoryParts | None = None,
+    part: range | PositionRanges | None = None,
 ) -> HistoryIntervals:
     """Return intervals, without those that have a gap inside: these are counted with the others that are *cut*.
 
@@ -111,15 +111,15 @@ def collected(
     return intervals
 
 
-def counted_positions(history: History, part: range | HistoryParts | None) -> range | HistoryParts:
+def counted_positions(history: History, part: range | PositionRanges | None) -> range | PositionRanges:
     """Return the positions of a part, None: of all; what comes after the last instruction belongs to that."""
     part = range(len(history)) if part is None else part
-    if part.stop < len(history) or (isinstance(part, HistoryParts) and not part.ranges):
+    if part.stop < len(history) or (isinstance(part, PositionRanges) and not part.ranges):
         return part
     if isinstance(part, range):
         return range(part.start, part.stop + 1)
     last = part.ranges[-1]
-    return HistoryParts((*part.ranges[:-1], range(last.start, last.stop + 1)))
+    return PositionRanges((*part.ranges[:-1], range(last.start, last.stop + 1)))
 
 
 class Holes:

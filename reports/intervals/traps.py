@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
 from rvtrace_gdb.decode.search import AddressQuery, ExecutionSearch
-from rvtrace_gdb.reports.intervals.intervals import HistoryInterval, HistoryIntervals, HistoryParts, collected
+from rvtrace_gdb.reports.intervals.intervals import HistoryInterval, HistoryIntervals, PositionRanges, collected
 from rvtrace_gdb.support.errors import Progress, silent
 
 TrapFilter = Callable[[Trap], bool]
@@ -47,7 +47,7 @@ class _KindTraps:
 
 
 def trap_intervals(
-    calls: CallHistory, chosen: TrapFilter, progress: Progress = silent, part: range | HistoryParts | None = None
+    calls: CallHistory, chosen: TrapFilter, progress: Progress = silent, part: range | PositionRanges | None = None
 ) -> HistoryIntervals:
     """Return the intervals from the first instruction of the handler of each *chosen* trap to the return from it, that
     instruction included. *part*: of those that begin in it alone. Raises what *progress* raises.
@@ -62,7 +62,7 @@ def trap_intervals_by_kind(
     calls: CallHistory,
     kind_of: Callable[[Trap], _Kind | None],
     progress: Progress = silent,
-    part: range | HistoryParts | None = None,
+    part: range | PositionRanges | None = None,
 ) -> dict[_Kind, HistoryIntervals]:
     """Return the intervals of the traps of each kind, as `trap_intervals` does. *kind_of*: None: it is not asked for.
     Raises what *progress* raises.

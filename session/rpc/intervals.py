@@ -12,7 +12,7 @@ begin in what a task, a process or a thread ran: the parameters are in `session.
 
 from collections.abc import Callable, Mapping
 
-from rvtrace_gdb.reports.intervals.intervals import HistoryParts
+from rvtrace_gdb.reports.intervals.intervals import PositionRanges
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, UNITS
 from rvtrace_gdb.session.queries.intervals.answer import MeasuredIntervals
 from rvtrace_gdb.session.queries.intervals.query import IntervalQuery
@@ -54,7 +54,7 @@ def _of_part(
         within = query.part
         cut = (range(max(it.start, within.start), min(it.stop, within.stop)) for it in found)
         found = [it for it in cut if it]
-    return query._replace(part=HistoryParts(tuple(found)), whose=whose)
+    return query._replace(part=PositionRanges(tuple(found)), whose=whose)
 
 
 METHODS: Mapping[str, Callable[[Session, Params, Progress], JsonMessage]] = {"intervals": intervals}

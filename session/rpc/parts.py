@@ -40,6 +40,16 @@ def parts_asked_for(
     return _found_parts(session, selected, params, on_stacks=False, progress=progress)
 
 
+def counted_parts(
+    session: Session, threads: Mapping[str, str], progress: Progress
+) -> Callable[[SelectedHistory], Sequence[range]] | None:
+    """Return what returns the parts of a history that counts of calls are about; None: all of it. *threads*: by PARTS.
+    """
+    if not threads:
+        return None
+    return lambda selected: parts_with_own_stacks(session, selected, Params(threads, "parts"), progress)
+
+
 def parts_with_own_stacks(
     session: Session, selected: SelectedHistory, params: Params, progress: Progress
 ) -> list[range]:

@@ -138,6 +138,10 @@ class Params:
         """Return whether a list is that of a task, a process or a thread, see `session.rpc.parts`."""
         return any(self._values.get(name) for name in PARTS)
 
+    def shown_alone(self) -> dict[str, str]:
+        """Return whose list it is, by `PARTS`."""
+        return {name: text for name in PARTS if (text := self.text(name, ""))}
+
     def list_query(self) -> ListQuery:
         """Return what to search for: *what* and its parameters."""
         what = self.text("what")

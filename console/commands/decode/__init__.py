@@ -9,10 +9,11 @@ from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.decode import follow
 from rvtrace_gdb.console.commands.decode.early_rows import EarlyRows
 from rvtrace_gdb.console.commands.decode.request import DecodeError, DecodeRequest, decode_request
+from rvtrace_gdb.console.help_pages import THREADS, group_of
 from rvtrace_gdb.console.options import trace_answer
 from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import RequestedTrace
-from rvtrace_gdb.console.options.threads import add_threads
+from rvtrace_gdb.console.options.threads import TITLE, add_threads
 from rvtrace_gdb.console.output import CommandOutput
 from rvtrace_gdb.decode.history import hart_order
 from rvtrace_gdb.decode.history.history import History
@@ -49,7 +50,7 @@ def add_arguments(parser: CommandParser) -> None:
     """Define the command line of `rvtrace decode`."""
     parser.usage = (
         "%(prog)s FILE [/rf] [A,B | A,+N | A,-N | N | -N] [--elf FILE]\n"
-        "                      [--time T[,T]] [--hart N|all] [--task T] [--events] [options]\n"
+        "                      [--time T[,T]] [--hart N|all] [--events] [options]\n"
         "       rvtrace decode --follow SOURCE\n"
         "                      (--ntrace | --etrace | --tandem | --settings RVT)\n"
         "                      [/rf] [--elf FILE] [--events] [-o FILE.rvt] [options]"
@@ -77,7 +78,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--events", action="store_true", help="list the events between the instructions, one per line")
     parser.add_argument("--stop-at-error", action="store_true", help="stop decoding at the first loss")
     parser.add_argument("--check", action="store_true", help="check the trace first: what differs is a loss")
-    add_threads(parser)
+    add_threads(group_of(parser, THREADS, TITLE))
     follow.add_arguments(parser)
     of_json = "each instruction and gap; with --events, for each event"
     trace_answer.add_arguments(parser, of_json, EXAMPLES, run)
@@ -179,7 +180,7 @@ class _TraceRows(NamedTuple):
             whole = Stretch(shape.frame(self.hart, False), histories[self.hart], 1, len(histories[self.hart]) + 1)
             stretches = iter([whole])
         by_history = {id(histories[hart]): found for hart, found in parts.items()}
-        cut = (it for stretch in stretches for it in stretch.cut(by_history.get(id(stretch.history), ())))
+        cut = (it for stretch in stretches for it in stretch.stretches_in(by_history.get(id(stretch.history), ())))
         count = sum(len(part) for found in parts.values() for part in found)
         return said, rows.pieces_of(cut), count
 

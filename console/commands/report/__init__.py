@@ -11,8 +11,10 @@ from rvtrace_gdb.console.captures.reading import read_captures
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.report.captures import ProfiledTrace
 from rvtrace_gdb.console.commands.report.page import check_page, write_page
+from rvtrace_gdb.console.help_pages import THREADS, group_of
 from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.part import is_range
+from rvtrace_gdb.console.options.threads import TITLE, add_threads, threads_asked_for
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.console.trace_text import ShellText, parts_of_text
 from rvtrace_gdb.reports.profile.model import Profile
@@ -30,6 +32,7 @@ EXAMPLES = (
     ("report demo.rvt", "everything, ten rows of each"),
     ("report demo.rvt functions lines --top 20", "the hottest functions and lines"),
     ("report demo.rvt 1,1000 calls", "who called whom in the first 1000 instructions"),
+    ("report app.rvt functions --task logger", "of what a task of an operating system ran"),
     ("report demo.rvt --html demo.html", "timeline, flame graph, source and tables, for a browser"),
     ("report a.rvt --merge b.rvt c.rvt", "of three runs together"),
 )
@@ -73,6 +76,7 @@ def add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--each", action="store_true", help="then each hart by itself, too")
     more = "add the runs in further captures, of the same program (its build-id says so) or of others"
     parser.add_argument("--merge", nargs="+", default=[], metavar="FILE", help=more)
+    add_threads(group_of(parser, THREADS, TITLE))
     readers.add_arguments(parser)
     page = 'write all of it to OUT as one page for a browser, which needs no other file; "-": standard output'
     parser.add_argument("--html", default="", metavar="OUT", help=page)
@@ -99,6 +103,8 @@ def _request(args: argparse.Namespace) -> ReportRequest:
         raise ReportError("--html: a page is made here, not on a cluster (--cluster)")
     if args.json and args.html == "-":
         raise ReportError("--json and --html - would both write to standard output")
+    if args.html and (threads := threads_asked_for(args)):
+        raise ReportError(f"--{next(iter(threads))}: a page has everything, with a track for each task; leave it out")
     if args.html:  # before a long trace is read
         check_page(args.html, [args.capture, *args.elf])
     if len(files) > 1 and ranges:
@@ -109,9 +115,12 @@ def _request(args: argparse.Namespace) -> ReportRequest:
     choice = ReportChoice(tuple(sections) or USUAL, args.top, args.depth, args.each)
     of_each = choice if len(files) == 1 else choice._replace(top=0, each=False)
     traces = tuple(
-        ProfiledTrace(raw.trace_request(args, file), args.hart, "".join(ranges), name, INTERVALS in sections, of_each)
+        ProfiledTrace(
+            raw.trace_request(args, file), args.hart, "".join(ranges), name, INTERVALS in sections, of_each,
+            threads=threads_asked_for(args), rtos=args.rtos,
+        )
         for file, name in zip(files, names, strict=True)
-    )
+    )  # fmt: skip
     return ReportRequest(traces, choice, Readers.from_arguments(args), args.html)
 
 

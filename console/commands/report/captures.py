@@ -1,6 +1,7 @@
 """The profiles of a capture, as `rvtrace report` reads it, alone or with others."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from rvtrace_gdb.console.captures.profiled_pieces import profiles_in_pieces
@@ -13,7 +14,9 @@ from rvtrace_gdb.session import report as session_report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.reports.report import ReportChoice, hart_profiles
 from rvtrace_gdb.session.queries.reports.sampled import sampled_reports
+from rvtrace_gdb.session.rpc.parts import counted_parts
 from rvtrace_gdb.session.session import Session
+from rvtrace_gdb.session.tasks.task_system import AUTO
 from rvtrace_gdb.support.errors import Progress, silent
 
 
@@ -30,7 +33,7 @@ class TraceProfiles(NamedTuple):
 class ProfiledTrace(NamedTuple):
     """A trace that is to be read. *hart*: None for all; *range*: "" for all of it; *capture*: its name, where there are
     several; *intervals*: how long calls and traps took is wanted, too. *choice*: what is shown of a trace without a
-    flow; None: nothing.
+    flow; None: nothing. *threads*: by `PARTS`, what counts alone; *rtos*: the system that tasks are of.
     """
 
     trace: RequestedTrace | LoadedTrace
@@ -40,6 +43,8 @@ class ProfiledTrace(NamedTuple):
     intervals: bool = False
     choice: ReportChoice | None = None
     reads_sources: bool = False
+    threads: Mapping[str, str] = MappingProxyType({})
+    rtos: str = AUTO
 
     def with_trace(self, trace: LoadedTrace) -> "ProfiledTrace":
         """Return the same of a trace that has been loaded."""
@@ -49,20 +54,23 @@ class ProfiledTrace(NamedTuple):
         """Read the trace. Raises RangeError, NoFlow, and as `RequestedTrace.open` and `hart_profiles`."""
         session = Session()
         lines = self._lines(session, self.trace.open(session), progress)
-        if self.choice is not None and not self.range:
+        if self.choice is not None and not self.range and not self.threads:
             shown, top, _, each = self.choice
             sampled = sampled_reports(session, self.hart, shown, top, progress, each=each)
             if sampled:
                 return TraceProfiles([], lines, sampled)
         found = hart_profiles(
-            session, Context(hart=self.hart), self.range, self.capture, progress, intervals=self.intervals
-        )
+            session, Context(hart=self.hart, rtos=self.rtos), self.range, self.capture, progress,
+            intervals=self.intervals, parts_of=counted_parts(session, self.threads, progress),
+        )  # fmt: skip
         return TraceProfiles(list(found.values()), lines)
 
     def read_by(self, by: Readers, progress: Progress) -> TraceProfiles:
         """Read the trace in pieces. Raises as `profiles_in_pieces`."""
         if self.range:
             raise ReadWhole(f"a RANGE ({self.range}) is of its whole history")
+        if self.threads:
+            raise ReadWhole(f"which {' and '.join(self.threads)} ran where is found in its whole history")
         if self.intervals:
             raise ReadWhole("the section intervals is of its whole history: name the other sections")
         found = profiles_in_pieces(self.trace.loaded(), self.hart, self.capture, by, progress, sized=True)

@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.search import CombinedSearch, ExecutionSearch
 from rvtrace_gdb.reports.intervals.between import IntervalsBetween, Occurrences, Order, intervals_between
 from rvtrace_gdb.reports.intervals.calls import Calls, calls_of
 from rvtrace_gdb.reports.intervals.distinctions import BranchWay, Distinction, FunctionEntered, distinctions
-from rvtrace_gdb.reports.intervals.intervals import HistoryIntervals, HistoryParts
+from rvtrace_gdb.reports.intervals.intervals import HistoryIntervals, PositionRanges
 from rvtrace_gdb.reports.intervals.paths import Variation, variations
 from rvtrace_gdb.reports.intervals.statistics import statistics
 from rvtrace_gdb.reports.intervals.times import durations, ticks_since
@@ -179,7 +179,7 @@ class Finder:
 
     def __init__(
         self, calls: CallHistory, program: ContextImages, progress: Progress,
-        part: range | HistoryParts | None = None,
+        part: range | PositionRanges | None = None,
     ) -> None:
         self._calls, self._program, self._progress, self._part = calls, program, progress, part
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.events import Trap
-from rvtrace_gdb.reports.intervals.intervals import HistoryParts
+from rvtrace_gdb.reports.intervals.intervals import PositionRanges
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS
 from rvtrace_gdb.rows.intervals.places import EXECUTION, RETURN, trap_name
 from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
@@ -46,7 +46,7 @@ class IntervalQuery(NamedTuple):
     first: PlaceQuery
     last: PlaceQuery | None = None
     unit: str = INSTRUCTIONS
-    part: range | HistoryParts | None = None
+    part: range | PositionRanges | None = None
     whose: str = ""
 
     @property

@@ -14,6 +14,7 @@ from rvtrace_gdb.reports.profile.model import (
     GapCause,
     GapPlace,
     GapTally,
+    HartTotals,
     Profile,
     SourceLine,
 )
@@ -48,6 +49,9 @@ from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import printable
 
+PartsOf = Callable[[SelectedHistory], Sequence[range]]
+"""Returns which positions of a history count, in order."""
+
 
 class ReportChoice(NamedTuple):
     """What a report shows: its sections, how many rows of each, and how many levels of calls; 0: all.
@@ -69,13 +73,22 @@ def hart_profiles(
     progress: Progress = silent,
     *,
     intervals: bool = False,
+    parts_of: PartsOf | None = None,
 ) -> dict[int, Profile]:
     """Return the profile of each hart, or of the one that *context* asks for. *args*: a RANGE of its history, "" for
-    all of it; *capture*: the name of its file, where there are several; *intervals*: how long calls and traps took.
+    all of it; *capture*: the name of its file, where there are several; *intervals*: how long calls and traps took;
+    *parts_of*: returns which positions of a hart's history count, None: all.
 
-    Raises RangeError, and as `Session.selected`.
+    Raises RangeError, and as `Session.selected`, and what *parts_of* raises.
     """
     shown = selected_harts(session, context, args, progress)
+    if parts_of is not None:
+        return {
+            it.hart: _profile_of_parts(
+                session, it, _parts_in_range(parts_of(it), it, args), capture, progress, intervals=intervals
+            )
+            for it in shown
+        }
     return {
         it.hart: selected_profile(session, it, args, capture, progress, intervals=intervals) for it in shown
     }
@@ -113,6 +126,35 @@ def selected_profile(
         return session.cached(Profile, selected.history, lambda: profile_at(None))
     chosen = Cursor().select(args, None, len(selected.history))
     return profile_at(range(chosen.begin - 1, chosen.end - 1))
+
+
+def _parts_in_range(parts: Sequence[range], selected: SelectedHistory, args: str) -> Sequence[range]:
+    """Return what of some parts is in a RANGE. Raises RangeError."""
+    if not args:
+        return parts
+    chosen = Cursor().select(args, None, len(selected.history))
+    cut = (range(max(part.start, chosen.begin - 1), min(part.stop, chosen.end - 1)) for part in parts)
+    return [part for part in cut if part]
+
+
+def _profile_of_parts(
+    session: Session, selected: SelectedHistory, parts: Sequence[range], capture: str, progress: Progress, *,
+    intervals: bool,
+) -> Profile:  # fmt: skip
+    """Return the profile of some parts of a hart's history together. Raises what *progress* raises."""
+    calls, total = call_history(session, selected, progress), ProfileSum()
+    for number, part in enumerate(parts):
+        progress("counting (turns)", number, len(parts))
+        total.add(hart_profile(calls, selected.hart, capture=capture, positions=part, intervals=intervals))
+    each, profile = total.result.harts, total.result
+    known = [it.ticks for it in each if it.ticks is not None]
+    profile.harts = [
+        HartTotals(
+            capture, selected.hart, sum(it.instructions for it in each), sum(it.gaps for it in each),
+            sum(known) if known else None, sum(it.timed for it in each),
+        )
+    ]  # fmt: skip
+    return profile
 
 
 def reports(profiles: Iterable[Profile], choice: ReportChoice) -> list[ProfileReport]:

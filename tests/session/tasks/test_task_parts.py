@@ -71,6 +71,31 @@ def test_intervals_begin_in_the_turns_of_the_task(capsys: pytest.CaptureFixture[
     assert 0 < part["measured"] <= sum(each[it]["measured"] for it in (3, 4))
 
 
+def test_a_report_of_a_task_counts_what_it_ran(capsys: pytest.CaptureFixture[str]) -> None:
+    """As the tree of its calls does; all tasks, and what ran before them, are everything."""
+    run = kept_run("freertos")
+    file, words = str(run.capture), ["functions", "harts", "--top", "0"]
+    [tasks] = rows(capsys, "tasks", file)
+    ran_ids = [it["id"] for it in tasks["tasks"] if it["turns"]]
+    each = {it: rows(capsys, "report", file, *words, "--task", str(it))[0] for it in ran_ids}
+    assert 0 <= tasks["instructions"] - tasks["outside"] - sum(it["instructions"] for it in each.values()) < 100
+    calls = rows(capsys, "calls", file, "--depth", "0", "--task", "1")
+    own = Counter[str]()
+    for line in calls:
+        own[line.get("func", "")] += line["own-instructions"]
+    assert {it["func"]: it["self"] for it in each[1]["functions"]} == dict(+own)
+    [part] = rows(capsys, "report", file, *words, "--task", "1", "60000,+20000")
+    assert 0 < part["instructions"] < each[1]["instructions"]
+    asked = "trace report -task maker functions -top 2"
+    machine = 'interpreter-exec mi "-rvtrace-report --task 1 --top 1"'
+    answers = run_gdb(run.elf, [SOURCE, f"trace open {file}", asked, machine, "complete trace report -task mak"])
+    assert answers[asked].splitlines()[0] == f"Hart 0: {each[1]['instructions']} instructions."
+    assert f'instructions="{each[1]["instructions"]}"' in answers[machine]
+    assert answers["complete trace report -task mak"].strip() == "trace report -task maker"
+    assert main(["report", file, "--html", "-", "--task", "1"]) == 1
+    assert "a page has everything" in capsys.readouterr().err
+
+
 def test_gdb_measures_the_intervals_of_a_task(capsys: pytest.CaptureFixture[str]) -> None:
     run = kept_run("freertos")
     own = said(capsys, "intervals", str(run.capture), "--calls", "nested", "--task", "worker (3)")
