@@ -19,12 +19,12 @@ class HelpPage(NamedTuple):
     command: str
 
 
-RAW = HelpPage("raw", "the options for raw trace bytes, which are in no capture", "decode")
+RAW = HelpPage("raw", "the options for raw bytes that no capture has", "decode")
 ENCODER = HelpPage("encoder", "the options of the encoder: what it sends, and how", "encode")
 HARDWARE = HelpPage("hardware", "the options of the simulated hardware: harts, encoders, records, ports", "sim")
 FORMS = HelpPage("forms", "the forms that --to takes", "export")
 PERF = HelpPage("perf", "the letters of --itrace and the fields of -F", "perf-script")
-THREADS = HelpPage("threads", "the options for what a task, a process or a thread ran, alone", "decode")
+THREADS = HelpPage("threads", "the options for tasks, processes and threads", "decode")
 PAGES = (RAW, ENCODER, HARDWARE, FORMS, PERF, THREADS)
 ALL = "all"
 

@@ -41,7 +41,6 @@ EXAMPLES = (
     ("decode demo.rvt", "what ran; the capture names its program"),
     ("decode demo.rvt -10 --elf demo.elf", "the last 10; of a long trace the second time without decoding all"),
     ("decode demo.rvt --events", "traps, and where trace is missing"),
-    ("decode app.rvt --task logger", "what a task of FreeRTOS or another system ran"),
     ("decode raw.bin --ntrace --elf app.elf", "N-Trace that is in no capture"),
 )
 

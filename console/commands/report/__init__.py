@@ -32,7 +32,6 @@ EXAMPLES = (
     ("report demo.rvt", "everything, ten rows of each"),
     ("report demo.rvt functions lines --top 20", "the hottest functions and lines"),
     ("report demo.rvt 1,1000 calls", "who called whom in the first 1000 instructions"),
-    ("report app.rvt functions --task logger", "of what a task of an operating system ran"),
     ("report demo.rvt --html demo.html", "timeline, flame graph, source and tables, for a browser"),
     ("report a.rvt --merge b.rvt c.rvt", "of three runs together"),
 )
