@@ -13,7 +13,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import FCSR, SATP, F, X
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.reconstruction import forward
+from rvtrace_gdb.decode.reconstruction import accesses, forward
 from rvtrace_gdb.decode.reconstruction.accesses import AccessLog
 from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState, MemoryKind, MemoryRange, StopState
 from rvtrace_gdb.decode.semantics import reads, writes
@@ -176,7 +176,7 @@ def short_stretches() -> Iterator[None]:
     """A history is executed in many stretches, as a long one is."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forward, "STRIDE", 4096)
-        patch.setattr(forward, "_KEPT_LOGS", 64)
+        patch.setattr(accesses, "_KEPT_LOGS", 64)
         yield
 
 
