@@ -29,7 +29,7 @@ class TaskRow(NamedTuple):
     first, last   where its first turn begins and its last one ends; None: it did not run
     state         where the program stands at the end of the trace: "running", or what the system's list says; "": not
                   known
-    sources       from what its turns are known: "memory", "stack pointer", "context"
+    sources       from what its turns are known: "memory", "stack pointer", "context", "code"
     """
 
     name: str

@@ -15,13 +15,18 @@ SHOWN = 40
 _WIDEST = 32
 _NAME, _SHORTEST = 16, 8
 """Columns that the name of a task has at least before others are left out, and in any case."""
-_WHERE = {"memory": "", "context": "context", "stack pointer": "sp"}
+_WHERE = {"memory": "", "context": "context", "stack pointer": "sp", "code": "code"}
 _MUCH = 0.1
 """The share of instructions whose task is not known from which on it is said what helps."""
 _REMEDY = (
     "More is known of a trace that began with memory: `trace start -with-memory`, faster after `set trace save-memory"
     " ADDRESS,+SIZE` for the RAM that the kernel and its tasks use; in a ring that was overwritten, with contexts:"
     " `trace start -context`, where the system writes scontext. See docs/tasks.md."
+)
+_KERNEL = "Linux"
+_REMEDY_OF_KERNEL = (
+    "More is known with contexts (`trace start -context`), and if the hart stands in the kernel where the trace ends,"
+    " and the kernel's memory is saved there: `set trace save-memory`. See docs/tasks.md."
 )
 
 _REMEDY_OF_HARTS = (
@@ -152,7 +157,8 @@ def _unknown_lines(answer: TasksAnswer, symbols: ExplainSymbols) -> Iterator[str
         share = 100 * answer.unknown / max(answer.instructions, 1)
         yield symbols.paint("gap", f"Not known which task ran: {answer.unknown} instructions ({share:.1f} %).")
     if answer.unknown > _MUCH * answer.instructions:
-        yield from wrapped(_REMEDY if len(answer.harts) == 1 else _REMEDY_OF_HARTS, "")
+        alone = _REMEDY_OF_KERNEL if answer.system == _KERNEL else _REMEDY
+        yield from wrapped(alone if len(answer.harts) == 1 else _REMEDY_OF_HARTS, "")
     for text in answer.problems:
         yield from wrapped(f"Not known: {text}.", "")
 

@@ -16,7 +16,7 @@ from rvtrace_gdb.support.text import hint
 PAGE = 4096
 _BEFORE = 512  # instructions: a wrong one among them may be what led to the contradiction
 _EVENTS = 64
-_KERNEL = {32: 0xC0000000, 64: 1 << 63}
+KERNELS_BEGIN = {32: 0xC0000000, 64: 1 << 63}
 """Where a kernel is, by XLEN: in the upper half of the addresses (Linux: Documentation/arch/riscv/vm-layout.rst)."""
 _FITS = 100  # instructions for each contradiction: fewer, and it is rather another program
 
@@ -46,7 +46,7 @@ def _is_of_file(image: Image, page: int) -> bool:
 def advice(history: History, image: Image) -> str | None:
     """Return a line that says which page of a kernel to fetch, and how; None where it is rather another program."""
     found = [event for event in history.doubtful_events if event.kind is EventKind.MISMATCH]
-    pages = [page for page in suspects(history, image) if page >= _KERNEL[image.xlen]]
+    pages = [page for page in suspects(history, image) if page >= KERNELS_BEGIN[image.xlen]]
     if not pages or history.instructions < _FITS * len(found):
         return None
     page, file = pages[0], f"{pages[0]:x}.bin"

@@ -10,6 +10,7 @@ from collections.abc import Container, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple, TypeAlias
 
+from rvtrace_gdb.decode.expressions.btf_types import BtfTypes
 from rvtrace_gdb.decode.expressions.debug_types import (
     DebugTypes,
     completed,
@@ -19,6 +20,7 @@ from rvtrace_gdb.decode.expressions.debug_types import (
     text_of,
 )
 from rvtrace_gdb.decode.expressions.types import Enum, ValueType
+from rvtrace_gdb.decode.program.btf import BadBtf, btf_of
 from rvtrace_gdb.decode.program.dwarf_file import ERRORS, open_dwarf
 from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.image import Image
@@ -183,6 +185,24 @@ class ProgramVariables:
                 why = str(error) or type(error).__name__
                 self.problems.append(f"{elf.path}: its debug information cannot be read ({why})")
         self._scopes: dict[int, CodeScope | None] = {}
+        self._kernel: BtfTypes | None = None
+        self._has_kernel: bool | None = None
+
+    @property
+    def kernel_types(self) -> BtfTypes | None:
+        """The types of a Linux kernel in its own memory, which are asked where debug information has none; None: there
+        are none.
+        """
+        if self._has_kernel is None:
+            self._has_kernel = False
+            try:
+                found = btf_of(self.image)
+            except BadBtf as error:
+                self.problems.append(str(error))
+                found = None
+            self._kernel = None if found is None else BtfTypes(found, self.image.xlen // 8)
+            self._has_kernel = found is not None
+        return self._kernel
 
     def scope_at(self, pc: int) -> CodeScope | None:
         """Return what is around an instruction, None where the debug information has no function."""
@@ -243,7 +263,7 @@ class ProgramVariables:
                 for entry in unit.entries_named(full):
                     if entry.tag in wanted and "DW_AT_declaration" not in entry.attributes:
                         return unit.types.type_of(entry)
-        return None
+        return None if self.kernel_types is None else self.kernel_types.named(name)
 
     def _units(self) -> Iterator[DebugUnit]:
         for file in self._files:
@@ -265,7 +285,7 @@ class ProgramVariables:
             for entry in unit.entries_named(name):
                 if entry.tag in _KINDS.values() and "DW_AT_declaration" not in entry.attributes:
                     return unit.types.type_of(entry)
-        return None
+        return None if self.kernel_types is None else self.kernel_types.structure(name)
 
 
 def _path(unit: Any) -> str:

@@ -8,7 +8,7 @@ minsyms.c.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -72,6 +72,7 @@ class Elf:
     isa       the ISA string of its attributes ("rv64i2p1_m2p0_zicsr2p0"), "" without one
     flags     e_flags
     loaded    SHA-256 of the segments, in hex: what a loader takes, which is the same in a stripped copy
+    objects   addresses of data by name, of a file that is a list of a kernel's symbols: its sections have code alone
     """
 
     path: str
@@ -87,6 +88,7 @@ class Elf:
     isa: str = ""
     flags: int = 0
     loaded: str = ""
+    objects: Mapping[str, int] = field(default_factory=dict)
 
 
 def machine(path: str | Path) -> int | None:

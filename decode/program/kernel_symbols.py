@@ -1,8 +1,8 @@
 """The symbols of a Linux kernel and its modules, from /proc/kallsyms or System.map.
 
 Both are lines "ADDRESS TYPE NAME", the former with "[module]" behind it, in rising order or not. Types are nm's
-letters: t and w are code, and a capital letter is a global symbol. Neither has sizes: a symbol goes up to the next one,
-as in perf.
+letters: t and w are code, others data, and a capital letter is a global symbol. Neither has sizes: a symbol goes up to
+the next one, as in perf.
 
 Source: the kernel's kernel/kallsyms.c (s_show) and scripts/mksysmap; nm(1); perf's util/symbol.c
 (symbols__fixup_end).
@@ -20,6 +20,8 @@ _LINE = re.compile(r"([0-9a-f]{8}|[0-9a-f]{16}) ([A-Za-z?]) ([^ \t]+)(?:[ \t]+\[
 _BEGINS = re.compile(rb"(?:[0-9a-f]{8}|[0-9a-f]{16}) [A-Za-z?] [^\s]")
 _CODE = "tTwW"
 _NOT_NAMES = (".L", "$")  # labels of the compiler, marks of the assembler
+_LOWEST = 1 << 20
+"""Variables of each CPU may have offsets instead of addresses, from 0 on, where no kernel is (kernel/kallsyms.c)."""
 _PAGE = 4096
 _FAR = 1 << 20
 """What is farther from the next symbol is the last one of its area, as is one before another module's: it goes up to
@@ -33,6 +35,13 @@ class _ListedSymbol(NamedTuple):
     name: str
     is_global: bool
     module: str
+
+    @property
+    def is_kernels_own(self) -> bool:
+        """Whether it has a place in the memory of the kernel itself: it is of no module, and no offset in the memory
+        of a CPU.
+        """
+        return not self.module and self.address >= _LOWEST
 
 
 def is_list(content: bytes) -> bool:
@@ -50,7 +59,8 @@ def parse(path: str, content: bytes) -> Elf:
     if not any(line.address for line in found):
         raise BadElf(path, "all addresses are 0: the kernel hides them (kernel.kptr_restrict), read it as root")
     xlen = 64 if len(lines[0].split(" ")[0]) == 16 else 32
-    return Elf(path, hashlib.sha256(content).hexdigest(), xlen, sections=list(_sections(found)))
+    objects = {line.name: line.address for line in found if not line.is_code and line.is_kernels_own}
+    return Elf(path, hashlib.sha256(content).hexdigest(), xlen, sections=list(_sections(found)), objects=objects)
 
 
 def _read_lines(path: str, lines: list[str]) -> Iterator[_ListedSymbol]:

@@ -69,6 +69,8 @@ class Symbols:
                 for it in section.symbols:
                     if it.name == name or (pattern.may_be(it.name) and _means(pattern, names, it)):
                         yield it.address + bias, it.size
+            if name in elf.objects:
+                yield elf.objects[name] + bias, 0
 
     def sizes_at(self, addr: int) -> set[int]:
         """Return the sizes of the symbols that begin at an address; 0: the file does not give it."""

@@ -15,6 +15,11 @@ from rvtrace_gdb.support.extents import Extent
 KnownValue = int | None
 """A number, None: unknown."""
 
+KERNEL_HALF = 1 << 63
+"""From here on 64-bit addresses are a kernel's, and virtual: physical ones have at most 56 bits (privileged
+architecture, "Sv39: Page-Based 39-bit Virtual-Memory System", and the longer ones).
+"""
+
 
 class MemoryKind(StrEnum):
     """What a range of memory is. RAM keeps what is stored; ROM is never written; VOLATILE is a device, or may change by

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 from rvtrace_gdb.decode.program.csrs import SATP, F, X
-from rvtrace_gdb.decode.reconstruction.facts import KnownValue, StopState
+from rvtrace_gdb.decode.reconstruction.facts import KERNEL_HALF, KnownValue, StopState
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.proxy.backend import HartExtensionContext, memory_read
 from rvtrace_gdb.session.proxy.register_numbers import PC
@@ -167,7 +167,7 @@ class LiveStop:
         return self._pages.get(page, [])
 
     def _read_pages(self, pages: Sequence[int]) -> None:
-        extents = [] if self._translated else [it for page in pages for it in self._declared(page)]
+        extents = [it for page in pages for it in self._readable(page)]
         read = self._reader.memory(extents) if extents else []
         if read is None:
             return
@@ -176,8 +176,13 @@ class LiveStop:
             begin = address % PAGE
             self._pages[address - begin][begin : begin + size] = data
 
-    def _declared(self, page: int) -> Iterator[Extent]:
-        """Yield what of a page is RAM."""
+    def _readable(self, page: int) -> Iterator[Extent]:
+        """Yield what of a page may be read: RAM. Where addresses are translated, the memory of a kernel alone, which is
+        in the upper half of 64-bit addresses: nothing else can be meant by these.
+        """
+        if self._translated:
+            yield from [Extent(page, PAGE)] if page >= KERNEL_HALF else []
+            return
         for ram in self._rams:
             if (declared := ram.common(Extent(page, PAGE))) is not None:
                 yield declared

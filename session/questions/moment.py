@@ -64,7 +64,7 @@ class PastMoment:
 
     def register(self, number: int) -> int | None:
         """Return a register by its number of the debug information."""
-        return 0 if not number else self._register_values().get(_name(number))
+        return 0 if not number else self.register_values().get(_name(number))
 
     def named_register(self, name: str) -> int | None:
         """Return a register by gdb's name. Raises KeyError: there is none."""
@@ -72,7 +72,7 @@ class PastMoment:
             return self.pc
         if regno_of(name) is None:
             raise KeyError(name)
-        return 0 if name in ("zero", "x0") else self._register_values().get(name)
+        return 0 if name in ("zero", "x0") else self.register_values().get(name)
 
     def entry_register(self, number: int) -> int | None:
         """Return a register as it was where the function was entered."""
@@ -86,7 +86,8 @@ class PastMoment:
             found = self._pieces[address, size] = self._past.memory(self.position, address, size)
         return found
 
-    def _register_values(self) -> Mapping[str, int]:
+    def register_values(self) -> Mapping[str, int]:
+        """Return the registers that are known, by gdb's names."""
         if self._registers is None:
             self._registers = self._past.registers(self.position)
         return self._registers

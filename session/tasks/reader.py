@@ -4,14 +4,17 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.program.btf import btf_remedy
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.past.past import Past
+from rvtrace_gdb.session.patched_code import KERNELS_BEGIN
 from rvtrace_gdb.session.questions.moment import PastMoment, UnknownPast
 from rvtrace_gdb.session.tasks.expressions import NotInProgram, TaskExpressions
 from rvtrace_gdb.session.tasks.lists import listed_tasks
 from rvtrace_gdb.session.tasks.stopped_hart import StoppedHart
-from rvtrace_gdb.session.tasks.task_system import Expressions, TaskSystem
+from rvtrace_gdb.session.tasks.task_system import Expressions, TaskSystem, functions_named
 
+_USER, _MACHINE = 0, 3
 _STACK_ALIGNMENT = 16
 """Of the standard calling convention (RISC-V psABI, section 2.1), and so of what ports of FreeRTOS allocate."""
 
@@ -28,6 +31,8 @@ class ListedTask(NamedTuple):
 
     state             what the tasks of that list are
     stack, stack_end  its lowest address, and behind its highest one; None: not known
+    space             the number of its address space, if no other task has that; None: not known, or it has none
+    entry             the function that it runs; None: not known
     """
 
     address: int
@@ -36,6 +41,8 @@ class ListedTask(NamedTuple):
     state: str
     stack: int | None
     stack_end: int | None
+    space: int | None = None
+    entry: int | None = None
 
 
 class TaskReader:
@@ -48,6 +55,10 @@ class TaskReader:
         stopped: StoppedHart | None = None,
     ) -> None:  # fmt: skip
         self.system, self.hart, self._end, self._stopped = system, hart, end, stopped
+        self._image = image
+        self._entries = {at: at for at in functions_named(image, system.entries)}
+        self._half = KERNELS_BEGIN[image.xlen]
+        self._is_high = any(address >= self._half for address in system.switch_functions(image))
         self._past = UnknownPast() if past is None else past
         self._expressions = TaskExpressions(image, system.scope)
         self._problems: dict[str, str] = {}
@@ -56,6 +67,13 @@ class TaskReader:
     def has_end(self) -> bool:
         """Whether more is known where the history ends than the past says."""
         return self._stopped is not None
+
+    @property
+    def is_translated(self) -> bool:
+        """Whether the system runs at virtual addresses, and values are reconstructed: then memory is known where the
+        trace ends alone (docs/values.md, assumption 6), and so is which task runs.
+        """
+        return bool(self.system.entered) and self._is_high and getattr(self._past, "is_reconstructed", False)
 
     @property
     def unknown_texts(self) -> list[str]:
@@ -74,6 +92,29 @@ class TaskReader:
     def current(self, moment: PastMoment) -> int | None:
         """Return the address of the task that runs, 0: none does; None: it is not known."""
         return self._number_if_known(self.system.current, moment, {}, "which task runs")
+
+    def current_anywhere(self, moment: PastMoment, pc: int | None, mode: int | None) -> int | None:
+        """Return the same where no switch has just ended: *pc* may be in user mode, in firmware, or where the system
+        is entered and registers are still the program's. *mode*: the privilege mode there, None: not known.
+        """
+        if not self.system.entered or pc is None:
+            return self.current(moment)
+        is_inside = mode != _USER and (pc >= self._half) == self._is_high and not (self._is_high and mode == _MACHINE)
+        entry = self._entries.get(self._image.function(pc) or 0)
+        if not (is_inside or mode == _USER) or (entry is not None and pc != entry):
+            return None
+        entered = self._number_if_known(self.system.entered, moment, {})
+        if not is_inside or entered:
+            return entered or None
+        return self.current(moment) if entered is not None or not self._is_high else None
+
+    def idle_task(self, moment: PastMoment) -> int | None:
+        """Return the address of the task of the hart that has nothing to do; None: not known."""
+        return self._number_if_known(self.system.idle_task, moment, {}) or None
+
+    def space(self, address: int, moment: PastMoment) -> int | None:
+        """Return the number of the address space of a task, if no other task has that; None: not known, or none."""
+        return self._field("space", address, moment)
 
     def name_and_id(self, address: int, moment: PastMoment) -> NamedTask:
         """Return the name of a task, and its number."""
@@ -109,7 +150,8 @@ class TaskReader:
     def _listed_task(self, address: int, state: str, moment: PastMoment) -> ListedTask:
         begin, end = (self._field(key, address, moment) for key in ("stack", "stack_end"))
         name, number = self.name_and_id(address, moment)
-        return ListedTask(address, name, number, state, begin, end)
+        space, entry = (self._field(key, address, moment) for key in ("space", "entry"))
+        return ListedTask(address, name, number, state, begin, end, space, entry or None)
 
     def _name_of(self, address: int, moment: PastMoment) -> str | None:
         try:
@@ -135,4 +177,5 @@ class TaskReader:
             return None
 
     def _note_missing(self, what: str, error: NotInProgram) -> None:
-        self._problems[what] = f"{what}, which the debug information of the program does not say ({error})"
+        remedy = f"; {btf_remedy(self._image)}" if self.system.entered and self._is_high else ""
+        self._problems[what] = f"{what}, which the debug information of the program does not say ({error}){remedy}"

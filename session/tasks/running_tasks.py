@@ -25,6 +25,8 @@ class RunningTask(NamedTuple):
 
     stack    the call stack at the end of the part
     context  the number that the trace has for it (scontext); None: none, or several
+    user     the same where user mode runs in the part
+    changed  it begins where the system certainly went on with another task
     """
 
     begin: int
@@ -32,6 +34,8 @@ class RunningTask(NamedTuple):
     source: TaskSource
     stack: int
     context: int | None = None
+    user: int | None = None
+    changed: bool = False
 
 
 def by_contexts(
@@ -67,7 +71,7 @@ def turns_of_parts(parts: Sequence[RunningTask]) -> list[RunningTask]:
     """Put together what follows each other and is of one task: the system looked for another task, and chose none."""
     found: list[RunningTask] = []
     for one in parts:
-        if found and _is_same(found[-1], one):
+        if found and not one.changed and _is_same(found[-1], one):
             before = found.pop()
             source = before.source if before.source is one.source else TaskSource.MEMORY
             found.append(one._replace(begin=before.begin, source=source))

@@ -6,14 +6,21 @@ The files are TOML. Those in `systems/` come with rvtrace; a user's own has the 
     symbols = ["vTaskSwitchContext"]       # a program that has all of them is one of this system
     scope = ["vTaskSwitchContext"]         # functions; the expressions mean what they would mean there (optional)
     switches = ["vTaskSwitchContext"]      # functions: another task may run when one of them has ended
+    changes = ["__switch_to"]              # those of them behind which it is another task in any case (optional)
     starts = ["xPortStartFirstTask"]       # functions that run the first task of a hart; before, it has none (optional)
     creations = ["prvInitialiseNewTask"]   # functions that make a task (optional)
     deletions = ["vTaskDelete"]            # functions that end a task (optional)
     number_of_tasks = ["uxCurrentNumberOfTasks"]  # expressions: so many the lists have if they are whole (optional)
+    idle_code = ["cpu_startup_entry"]      # functions that only tasks run that have nothing to do (optional)
 
     [current]
     task = ["pxCurrentTCB"]                # expressions for the task of a hart: the first that the program has
     active = ["xSchedulerRunning"]         # 0: there are no tasks yet (optional)
+    entered = ["$sscratch"]                # the task where its user mode runs, and the system has not yet begun to; 0
+                                           # while the system runs (optional)
+    entries = ["handle_exception"]         # functions that begin with `entered` and end without, between which neither
+                                           # says which task runs (optional)
+    idle = ["&init_task"]                  # the task of a hart that has nothing to do, 0: not known (optional)
 
     [task]                                 # expressions for what is known of a task, all but `name` optional
     name = ["((TCB_t *){task})->pcTaskName"]
@@ -48,10 +55,13 @@ AUTO, OFF = "auto", "off"
 """Settings of the user: the system is recognised by its symbols; no system is looked for."""
 Expressions = tuple[str, ...]
 """Alternatives: the first that the program understands is meant."""
-TASK_FIELDS = ("name", "id", "priority", "state", "stack", "stack_end", "stack_gap", "saved_sp", "size")
+TASK_FIELDS = (
+    "name", "id", "priority", "state", "stack", "stack_end", "stack_gap", "saved_sp", "size", "space", "entry",
+)  # fmt: skip
 """What can be known of a task. *stack*: its lowest address; *stack_end*: behind its highest one; *stack_gap*: bytes
 between its stack and its control block, where that is behind the stack; *saved_sp*: of a task that waits; *size*: bytes
-of its control block.
+of its control block; *space*: the number of its address space, if no other task has that, which the trace may have as
+the context where user mode runs; *entry*: the function that the task runs, and no other does if none has the same.
 """
 _MOST_BYTES = 1 << 20
 _LIST_FIELDS = ("count", "first", "end", "next", "task")
@@ -82,12 +92,17 @@ class TaskSystem:
     symbols: tuple[str, ...]
     scope: tuple[str, ...]
     switches: tuple[str, ...]
+    changes: tuple[str, ...]
     starts: tuple[str, ...]
     creations: tuple[str, ...]
     deletions: tuple[str, ...]
     number_of_tasks: Expressions
     current: Expressions
     active: Expressions
+    entered: Expressions
+    entries: tuple[str, ...]
+    idle_task: Expressions
+    idle_code: tuple[str, ...]
     fields: Mapping[str, Expressions]
     idle: str
     lists: tuple[TaskList, ...]
@@ -161,8 +176,8 @@ def read_system(path: Path) -> TaskSystem:
 
 
 _KEYS = (
-    "name", "symbols", "scope", "switches", "starts", "creations", "deletions", "number_of_tasks", "current", "task",
-    "list",
+    "name", "symbols", "scope", "switches", "changes", "starts", "creations", "deletions", "number_of_tasks",
+    "idle_code", "current", "task", "list",
 )  # fmt: skip
 
 
@@ -174,7 +189,7 @@ class _SystemFile:
 
     def system(self) -> TaskSystem:
         self._check_known_keys(self._document, "", _KEYS)
-        current = self._system_table("current", ("task", "active"))
+        current = self._system_table("current", ("task", "active", "entered", "entries", "idle"))
         task = self._system_table("task", (*TASK_FIELDS, "idle"))
         idle = typed.text(task.get("idle", ""))
         if idle is None:
@@ -183,10 +198,14 @@ class _SystemFile:
         return TaskSystem(
             self._one_line(self._document, "", "name"), self._file,
             self._needed(self._document, "", "symbols"), self._listed_texts(self._document, "", "scope"),
-            self._needed(self._document, "", "switches"), self._listed_texts(self._document, "", "starts"),
+            self._needed(self._document, "", "switches"), self._listed_texts(self._document, "", "changes"),
+            self._listed_texts(self._document, "", "starts"),
             self._listed_texts(self._document, "", "creations"), self._listed_texts(self._document, "", "deletions"),
             self._listed_texts(self._document, "", "number_of_tasks"),
             self._needed(current, "[current]", "task"), self._listed_texts(current, "[current]", "active"),
+            self._listed_texts(current, "[current]", "entered"), self._listed_texts(current, "[current]", "entries"),
+            self._listed_texts(current, "[current]", "idle"),
+            self._listed_texts(self._document, "", "idle_code"),
             {**fields, "name": self._needed(task, "[task]", "name")}, idle, tuple(self._task_lists()),
         )  # fmt: skip
 

@@ -70,11 +70,11 @@ def tasks_of(session: PastSource, selected: SelectedHistory, progress: Progress 
         calls = plain_call_history(session, selected, progress)
         frames = plain_call_frames(session, selected, progress)
         past = past_of(session, selected, progress)
-        if past is not None:
-            past.prepare(progress)
         alone, end = is_alone(session), len(selected.history)
         stopped = None if alone else stopped_hart(session, selected)
         reader = TaskReader(system, image, past, selected.hart, end=end, stopped=stopped)
+        if past is not None and not reader.is_translated:
+            past.prepare(progress)
         finder = TurnFinder(
             reader, image, calls, frames, has_values=past is not None, is_alone=alone, progress=progress
         )

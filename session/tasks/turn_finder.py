@@ -6,9 +6,17 @@ from itertools import pairwise
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.questions.moment import PastMoment
+from rvtrace_gdb.session.tasks.address_spaces import (
+    ContextMeaning,
+    by_user_contexts,
+    has_user_mode,
+    user_contexts,
+)
+from rvtrace_gdb.session.tasks.own_code import by_own_code, entries_of_one_task
 from rvtrace_gdb.session.tasks.reader import TaskReader
 from rvtrace_gdb.session.tasks.running_tasks import (
     NO_STACK,
@@ -48,6 +56,7 @@ class TurnFinder:
         self._creations: Sequence[int] = ()
         self._starts: Sequence[int] = ()
         self._asked_from, self._is_alone = 0, is_alone
+        self._switch_ends = set[int]()
         self._has_creations = is_alone and bool(functions_named(image, self._system.creations))
         self._names: dict[tuple[int, int], TaskKey] = {}
         self._rooms: dict[TaskKey, range] = {}
@@ -59,15 +68,24 @@ class TurnFinder:
         starts = functions_named(self._image, self._system.starts)
         self._starts = entries_by_jump(self._calls, self._image, starts, self._progress)
         begins = self._turn_begins()
+        self._switch_ends = set(begins) - {0, *gap_borders(self._history.gap_positions, len(self._history))}
         self._asked_from = self._begin_of_values(begins)
         parts = [self._running_task(begin, end, number, len(begins)) for number, (begin, end) in
                  enumerate(pairwise([*begins, len(self._history)]))]  # fmt: skip
         last = self._reader.moment(len(self._history))
         at_end = AtEnd(*self._reader.listed(last)) if self._has_values else AtEnd((), False)
+        changes = set(self._ends(self._system.changes))
+        parts = [one._replace(changed=one.begin in changes) for one in parts]
         parts = self._without_task_before_start([*parts[:-1], self._named_at_end(parts[-1])])
         parts = self._by_stack_pointers(parts, at_end)
-        others = [TaskKey(it.address, it.name, it.id) for it in at_end.tasks]
-        parts = by_contexts(parts, others, is_number_at_end=self._is_context_number_at_end())
+        if self._system.entered and not at_end.tasks:
+            self._reader.name_and_id(0, last)  # what the program lacks for it is said
+        parts = self._by_code(parts, at_end)
+        if "space" in self._system.fields and has_user_mode(self._history):
+            parts = self._by_user_contexts(parts, at_end)
+        else:
+            others = [TaskKey(it.address, it.name, it.id) for it in at_end.tasks]
+            parts = by_contexts(parts, others, is_number_at_end=self._is_context_number_at_end())
         turns = turns_of_parts(parts)
         return self._numbered(turns, at_end, self._missing_texts(turns))
 
@@ -87,11 +105,14 @@ class TurnFinder:
         """Return from where on it is asked which task is the current one. Where that is not known each turn costs a
         long search, so turns all over the history are asked first: if none of them knows it, the others are not asked.
         """
+        if self._reader.is_translated:
+            return begins[-1]
         near_end = len(self._history) - _NEAR_END
         early = begins[: bisect_left(begins, near_end)]
         if not self._has_values or len(early) < 4 * _PROBES:
             return 0
-        for number, begin in enumerate(early[:: len(early) // _PROBES]):
+        step = len(early) // _PROBES
+        for number, begin in enumerate(early[step - 1 :: step]):
             self._progress("finding tasks (values)", number, _PROBES)
             moment = self._reader.moment(begin)
             if self._reader.is_inactive(moment) or self._reader.current(moment) is not None:
@@ -103,22 +124,37 @@ class TurnFinder:
             self._progress("finding tasks (switches)", number, count)
         stack = next((frame.stack for frame in self._frames.frames(end - 1)), NO_STACK)
         context = self._context(begin, end)
-        if not self._has_values or begin < self._asked_from:
+        if not self._has_values or (begin < self._asked_from and begin):
             return RunningTask(begin, None, TaskSource.UNKNOWN, stack, context)
         moment = self._reader.moment(begin)
         if self._reader.is_inactive(moment):
             return RunningTask(begin, None, TaskSource.NONE, stack)
-        address = self._reader.current(moment)
+        address = self._current(begin, moment)
         if not address:
             source = TaskSource.UNKNOWN if address is None else TaskSource.NONE
             return RunningTask(begin, None, source, stack, context)
         return RunningTask(begin, self._key_of(address, moment), TaskSource.MEMORY, stack, context)
 
+    def _current(self, position: int, moment: PastMoment) -> int | None:
+        """Return the task that runs from a position on, 0: none; None: it is not known."""
+        if position in self._switch_ends:
+            return self._reader.current(moment)
+        pc = self._history.pc(position)
+        return None if pc == GAP else self._reader.current_anywhere(moment, pc, self._history.context_at(position).prv)
+
+    def _current_at_end(self) -> int | None:
+        """Return the task that runs where the trace ends, 0: none; None: it is not known."""
+        length = len(self._history)
+        moment = self._reader.moment(length)
+        trapped = any(it.kind is EventKind.TRAP for it in self._history.events_between(length, length + 1))
+        mode = None if trapped else self._history.context_at(length - 1).prv
+        return self._reader.current_anywhere(moment, moment.register_values().get("pc"), mode)
+
     def _is_context_number_at_end(self) -> bool:
         """Return whether the context is the number of the task that runs, where the trace ends."""
         length = len(self._history)
         moment = self._reader.moment(length)
-        address = self._reader.current(moment) if self._has_values else None
+        address = self._current_at_end() if self._has_values else None
         number = self._reader.name_and_id(address, moment).id if address else None
         return number is not None and number == self._history.context_at(length - 1).scontext
 
@@ -175,7 +211,7 @@ class TurnFinder:
         found, length = list(parts), len(self._history)
         pointers = TaskStacks(self._reader, self._history, self._frames, self._image, at_end)
         found[-1] = self._with_current_at_end(found[-1], pointers)
-        if not pointers or not self._has_creations:
+        if not pointers or not self._has_creations or self._reader.is_translated:
             return found
         steady, ends, in_vain = self._last_change(), [*(one.begin for one in found[1:]), length], 0
         for number in range(len(found) - 1, -1, -1):
@@ -203,7 +239,9 @@ class TurnFinder:
         system may write which task is the current one before it switches to it.
         """
         moment = self._reader.moment(len(self._history))
-        address = self._reader.current(moment) if one.source is TaskSource.UNKNOWN else None
+        address = self._current_at_end() if one.source is TaskSource.UNKNOWN else None
+        if address and self._system.entered and not self._is_switching():
+            return one._replace(task=self._new_key(address, moment, len(self._creations)), source=TaskSource.MEMORY)
         room = self._reader.stack_room(address, moment) if address else None
         if not address or room is None:
             return one
@@ -212,6 +250,39 @@ class TurnFinder:
             return one
         key = self._new_key(address, moment, len(self._creations))
         return one._replace(task=key, source=TaskSource.STACK)
+
+    def _is_switching(self) -> bool:
+        """Return whether the trace ends in a function that switches."""
+        pc = self._history.pc(len(self._history) - 1)
+        return pc == GAP or self._image.function(pc) in self._system.switch_functions(self._image)
+
+    def _by_code(self, parts: Sequence[RunningTask], at_end: AtEnd) -> list[RunningTask]:
+        """Give parts whose task is not known the one whose own function runs in them."""
+        last = self._reader.moment(len(self._history))
+        address = self._reader.idle_task(last) if self._has_values else None
+        idle = TaskKey(None, self._system.idle, None) if address is None else self._new_key(address, last, 0)
+        owners = dict.fromkeys(functions_named(self._image, self._system.idle_code), idle)
+        found = by_own_code(parts, owners, self._calls, self._image, self._progress)
+        if not at_end.complete or not self._has_creations:
+            return found
+        steady = self._last_change()
+        number = bisect_left([one.begin for one in found], steady)
+        late = by_own_code(found[number:], entries_of_one_task(at_end.tasks), self._calls, self._image, self._progress)
+        return [*found[:number], *late]
+
+    def _by_user_contexts(self, parts: Sequence[RunningTask], at_end: AtEnd) -> list[RunningTask]:
+        """Give parts whose task is not known the one that the context of their user mode means."""
+        parts = [
+            one._replace(user=user)
+            for one, user in zip(parts, user_contexts(self._history, [it.begin for it in parts]), strict=True)
+        ]
+        meaning, listed = ContextMeaning(), {it.address: it for it in at_end.tasks}
+        for one in parts:
+            task = listed.get(one.task.address or 0) if one.task is not None else None
+            if task is not None and one.user is not None:
+                meaning = meaning.without(one.user, task)
+        steady = self._last_change() if self._has_creations else len(self._history)
+        return by_user_contexts(parts, at_end.tasks, meaning, steady)
 
     def _last_change(self) -> int:
         """Return from where on the tasks are those that there are in the end."""

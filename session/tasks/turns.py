@@ -1,8 +1,9 @@
 """Which task ran where on a hart: turns, which are parts of its history, one after the other, each of one task.
 
 Who runs in a turn is told by what is known of memory at its begin (the system's own variable for the current task), by
-the stack that sp is in, and by the context that the trace has. Call stacks say nothing: which one goes on behind a
-switch may be a guess where several tasks run the same code, so that turns on one stack may be those of several tasks.
+the stack that sp is in, by the context that the trace has, and by functions that one task alone runs. Call stacks say
+nothing: which one goes on behind a switch may be a guess where several tasks run the same code, so that turns on one
+stack may be those of several tasks.
 """
 
 import re
@@ -24,6 +25,7 @@ class TaskSource(Enum):
     MEMORY = "memory"
     CONTEXT = "context"
     STACK = "stack pointer"
+    CODE = "code"
     NONE = "no task"  # before the system runs its first task
     UNKNOWN = "not known"
 

@@ -17,6 +17,7 @@ from array import array
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 from rvtrace_gdb.support.errors import RvtraceError
@@ -230,9 +231,24 @@ def registers(folder: Path, hart: int) -> str:
 
 def memory(folder: Path, address: int, size: int) -> bytes:
     """Return the content of physical memory; zeros where nothing is. Raises QemuError."""
+    return _saved_memory(folder, "pmemsave", address, size)
+
+
+def virtual_memory(folder: Path, hart: int, address: int, size: int) -> bytes:
+    """Return memory as a hart sees it now, up to where nothing is mapped for it. Raises QemuError."""
+    return _saved_memory(folder, "memsave", address, size, {"cpu-index": hart})
+
+
+def _saved_memory(
+    folder: Path, command: str, address: int, size: int, more: Mapping[str, object] = MappingProxyType({})
+) -> bytes:
     file = folder / MEMORY
     try:
-        _qmp(folder, "pmemsave", {"val": address, "size": size, "filename": str(file)})
+        try:
+            _qmp(folder, command, {"val": address, "size": size, "filename": str(file), **more})
+        except QemuError:
+            if not more or not file.exists():
+                raise
         return file.read_bytes()
     except OSError as error:
         raise QemuError(f"{file}: cannot be read: {error.strerror}") from None

@@ -5,7 +5,14 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.csrs import SATP, F
-from rvtrace_gdb.decode.reconstruction.facts import HaltWrites, HartMachine, KnownState, KnownValue, StopState
+from rvtrace_gdb.decode.reconstruction.facts import (
+    KERNEL_HALF,
+    HaltWrites,
+    HartMachine,
+    KnownState,
+    KnownValue,
+    StopState,
+)
 from rvtrace_gdb.decode.semantics.templates import BOX
 
 
@@ -31,6 +38,14 @@ class HartFacts(NamedTuple):
         """Whether addresses are certainly not translated after the last instruction."""
         satp = None if self.stop is None else self.stop.csrs.get(SATP)
         return satp is not None and not satp >> (60 if self.machine.xlen == 64 else 31)
+
+    def kernel_memory(self, address: int, size: int) -> bytes:
+        """Return the memory of a kernel after the last instruction, where addresses are translated: the bytes from an
+        address on, up to the first one that is not known.
+        """
+        if self.stop is None or address < KERNEL_HALF or self.is_bare_at_stop:
+            return b""
+        return self.stop.memory(address, size)
 
     @property
     def flen(self) -> int:

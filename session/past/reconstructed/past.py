@@ -181,6 +181,9 @@ class ReconstructedPast:
     def memory(self, position: int, address: int, size: int) -> list[int | None]:
         """Return each byte as it is at a position, code and constants included."""
         found = self._values.memory(position, address, size)
+        if None in found and position >= len(self._history):
+            for at, byte in enumerate(self._facts.kernel_memory(address, size)):
+                found[at] = byte if found[at] is None else found[at]
         if None not in found:
             return found
         image, rewritten = self._image(position), self._values.rewritten(position)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rvtrace_gdb.decode.program.csrs import FCSR, F, X
+from rvtrace_gdb.decode.reconstruction.facts import KERNEL_HALF
 from rvtrace_gdb.session.capture.model import SavedAt, SavedRegisters
 from rvtrace_gdb.session.target.saved_registers import NAMES
 from rvtrace_gdb.support.errors import Progress
@@ -50,7 +51,10 @@ class QemuReader:
             return None
 
     def memory(self, address: int, size: int, progress: Progress) -> bytes:
+        """Physical memory; that of a kernel, in the upper half of the addresses, as the first hart sees it."""
         try:
+            if address >= KERNEL_HALF:
+                return recorder.virtual_memory(self._folder, 0, address, size)
             return recorder.memory(self._folder, address, size)
         except QemuError:
             return b""

@@ -1,13 +1,15 @@
 """A boot of Linux in QEMU that is traced, and what came out of it.
 
 The guest is guest/init.c with two processes. What the kernel knows of itself it writes to its disk; what ran is written
-down by a plugin of QEMU of its own, guest/executed.c, instruction by instruction.
+down by a plugin of QEMU of its own, guest/executed.c, instruction by instruction; which tasks ran, by the kernel.
 """
 
 import lzma
 import os
+import re
 import subprocess
 from array import array
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,9 +21,13 @@ LINUX = HOME / ".tools" / "linux" / "tree"
 FIRMWARE = Path("/usr/share/qemu/opensbi-riscv64-generic-fw_dynamic.elf")
 GUEST = Path(__file__).with_name("guest")
 MODULES = ("virtio_blk", "virtio_mmio")
-_NAMES, _TEXT, _DISK = 24 << 20, 32 << 20, 128 << 20  # as guest/init.c has them
+_NAMES, _SWITCHES, _TEXT, _DISK = 24 << 20, 28 << 20, 32 << 20, 128 << 20  # as guest/init.c has them
 _TEXT_SIZE, _MODULE_SIZE = 16 << 20, 64 << 10
-_TEXT_AT = 0xFFFFFFFF80002000
+IMAGE_AT, _TEXT_AT = 0xFFFFFFFF80000000, 0xFFFFFFFF80002000
+_SAVED = ("0xffffffff81a00000-0xffffffff81e80000", "0xff60000002000000-0xff60000005000000")
+"""Memory that rvtrace saves where the trace ends: the variables of the kernel, and what it allocates, behind its image
+in the map of all RAM (in Sv57: Documentation/arch/riscv/vm-layout.rst).
+"""
 _COMPILER = "riscv64-unknown-elf-gcc -O1 -g -nostdlib -static -march=rv64gc -mabi=lp64d -mcmodel=medany"
 _LINKED = "-Wl,-z,max-page-size=4096 -Wl,--build-id=none"
 _KERNEL_OPTIONS = "console=ttyS0 quiet cryptomgr.notests"
@@ -34,25 +40,40 @@ break all_written
 run
 start -context -format {format}
 run
+gdb tbreak *$stvec
+run
+gdb stepi 100
+gdb set trace save-memory {memory}
 stop
 save
 run
 """
 
 
+class KernelTask(NamedTuple):
+    """A task as the kernel itself names it."""
+
+    name: str
+    pid: int
+
+
 class Booted(NamedTuple):
-    """capture   what rvtrace has recorded
+    """format    of the trace: "ntrace", "etrace"
+    capture   what rvtrace has recorded
     executed  the addresses of the instructions that retired, from the first one that was traced on
     kallsyms  a copy of it
     memory    pieces of the kernel's memory, FILE@ADDRESS: its text, and its modules
     programs  the guest's, by name
+    tasks     those that ran, one after the other, as the kernel's own event of each switch says
     """
 
+    format: str
     capture: Path
     executed: "array[int]"
     kallsyms: Path
     memory: list[str]
     programs: dict[str, Path]
+    tasks: list[KernelTask]
 
 
 def boot(folder: Path, format: str) -> Booted:
@@ -65,19 +86,40 @@ def boot(folder: Path, format: str) -> Booted:
         os.truncate(file.fileno(), _DISK)
     begin, end = (_address(programs["init"], name) for name in ("traced_begins", "traced_ends"))
     qemu = (
-        f"{QEMU10} -M virt -accel tcg -cpu rv64,sstc=off -m 256M -bios {FIRMWARE} -display none"
+        f"{QEMU10} -M virt -accel tcg -cpu rv64,sstc=off -m 80M -bios {FIRMWARE} -display none"
         f" -serial file:{folder}/console -kernel {kernel} -initrd {_initramfs(folder, programs)} "
         f"-append '{_KERNEL_OPTIONS}'"
         f" -drive if=none,file={disk},format=raw,id=disk -device virtio-blk-pci,drive=disk"
         f" -plugin {plugin},out={log},from={begin:#x},to={end:#x}"
     )
-    (folder / "boot.rvts").write_text(_SCRIPT.format(format=format))
+    (folder / "boot.rvts").write_text(_SCRIPT.format(format=format, memory=" ".join(_SAVED)))
     words = ["--elf", programs["init"], "-o", capture, "--qemu", qemu]
     done = rvtrace("run", str(folder / "boot.rvts"), *map(str, words))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "failed:" not in (folder / "console").read_text(errors="replace")
     kallsyms, memory = _copies(folder, disk)
-    return Booted(capture, retired(log), kallsyms, memory, programs)
+    executed = retired(log)
+    return Booted(format, capture, executed, kallsyms, memory, programs, _tasks(disk, executed, kallsyms))
+
+
+def _tasks(disk: Path, executed: "array[int]", kallsyms: Path) -> list[KernelTask]:
+    """The tasks that the kernel's events name (Documentation/trace/events.rst), from the first one that was traced on:
+    guest/init.c writes a mark between them, which is found among what was executed, too.
+    """
+    written = disk.read_bytes()[_SWITCHES:_TEXT].rstrip(b"\0").decode()
+    before, _, after = written.partition("tracing_mark_write: begins")
+    switch, mark = (kernel_address(kallsyms, name) for name in ("__switch_to", "tracing_mark_write"))
+    traced = executed[: executed.index(mark)].count(switch)
+    found = [*_events(before)[len(_events(before)) - traced :], *_events(after)]
+    assert found and all(before[1].pid == after[0].pid for before, after in pairwise(found))
+    return [found[0][0], *(after for _, after in found)]
+
+
+def _events(written: str) -> list[list[KernelTask]]:
+    """The events of switches: who ran before, and who runs then."""
+    pattern = re.compile(r"(?:prev|next)_comm=(.*?) (?:prev|next)_pid=(\d+)")
+    lines = (line for line in written.splitlines() if "sched_switch:" in line)
+    return [[KernelTask(name, int(pid)) for name, pid in pattern.findall(line)] for line in lines]
 
 
 def retired(log: Path) -> "array[int]":
@@ -93,6 +135,21 @@ def retired(log: Path) -> "array[int]":
             found.pop()
         at += 2
     return found
+
+
+def kernel_address(kallsyms: Path, name: str) -> int:
+    """Where the kernel has a name, as its own list says."""
+    found = re.search(rf"^([0-9a-f]+) \w {name}$", kallsyms.read_text(), re.M)
+    assert found is not None
+    return int(found[1], 16)
+
+
+def btf(booted: Booted, folder: Path) -> str:
+    """The types of the kernel as /sys/kernel/btf/vmlinux has them, FILE@ADDRESS: they are in its file as in memory."""
+    begin, end = (kernel_address(booted.kallsyms, name) - IMAGE_AT for name in ("__start_BTF", "__stop_BTF"))
+    file = folder / "vmlinux.btf"
+    file.write_bytes(next(LINUX.glob("boot/vmlinux-*")).read_bytes()[begin:end])
+    return f"{file}@{begin + IMAGE_AT:#x}"
 
 
 def _programs(folder: Path) -> dict[str, Path]:
@@ -114,6 +171,7 @@ def _address(program: Path, name: str) -> int:
 def _initramfs(folder: Path, programs: dict[str, Path]) -> Path:
     """An archive in cpio's "newc" form (the kernel's Documentation/driver-api/early-userspace/buffer-format.rst)."""
     parts = [_member("dev", b"", 0o40755), _member("dev/console", b"", 0o20600, (5, 1)), _member("proc", b"", 0o40755)]
+    parts.append(_member("t", b"", 0o40755))
     parts += [_member(name, program.read_bytes(), 0o100755) for name, program in programs.items()]
     for name in MODULES:
         [module] = LINUX.rglob(f"{name}.ko.xz")
@@ -136,7 +194,7 @@ def _copies(folder: Path, disk: Path) -> tuple[Path, list[str]]:
     content = disk.read_bytes()
     kallsyms = folder / "kallsyms"
     kallsyms.write_bytes(content[:_NAMES].rstrip(b"\0"))
-    modules = content[_NAMES:_TEXT].rstrip(b"\0").decode().splitlines()
+    modules = content[_NAMES:_SWITCHES].rstrip(b"\0").decode().splitlines()
     assert sorted(line.split()[0] for line in modules) == sorted(MODULES)
     text, memory = folder / "text", []
     text.write_bytes(content[_TEXT : _TEXT + _TEXT_SIZE])

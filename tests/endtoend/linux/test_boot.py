@@ -1,6 +1,10 @@
 """A trace of a real Linux: processes, system calls, page faults, interrupts, a module, firmware in one history."""
 
 import zipfile
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -9,12 +13,21 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.history.events import ContextChange
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.image import read_elf
+from rvtrace_gdb.session.capture.file import load, save
+from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.session import Session
-from tests.endtoend.linux.guest_system import FIRMWARE, LINUX, Booted, boot
+from rvtrace_gdb.session.tasks.tasks import tasks_of
+from rvtrace_gdb.session.tasks.turns import TaskTurns
+from tests.endtoend.linux.guest_system import FIRMWARE, IMAGE_AT, LINUX, Booted, boot, btf, kernel_address
 from tests.helpers.amounts import long_only
 
-IMAGE_AT = 0xFFFFFFFF80000000
+RET = b"\x82\x80"
+
+
+@pytest.fixture(scope="module", params=["ntrace", *long_only("etrace")])
+def booted(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Booted:
+    return boot(tmp_path_factory.mktemp("boot"), request.param)
 
 
 def decoded(file: Path) -> Decoded:
@@ -25,8 +38,13 @@ def decoded(file: Path) -> Decoded:
 
 def spaces(booted: Booted) -> dict[str, int]:
     """The address space of each process: the first thing that it runs there is its entry."""
-    [history] = decoded(booted.capture).harts.histories.values()
-    entries = {read_elf(booted.programs[name]).entry: name for name in ("one", "two")}
+    return spaces_in(booted.capture, tuple((name, booted.programs[name]) for name in ("one", "two")))
+
+
+@cache
+def spaces_in(capture: Path, programs: tuple[tuple[str, Path], ...]) -> dict[str, int]:
+    [history] = decoded(capture).harts.histories.values()
+    entries = {read_elf(program).entry: name for name, program in programs}
     found: dict[str, int] = {}
     for event in history.events:
         if isinstance(event.fact, ContextChange) and event.fact.now.prv == 0 and event.position < len(history):
@@ -36,16 +54,15 @@ def spaces(booted: Booted) -> dict[str, int]:
     return found
 
 
-def imported(booted: Booted, asids: dict[str, int], folder: Path, format: str, *memory: str) -> Path:
-    """A capture of the bytes of the trace, with the programs, their address spaces and what the guest has copied of its
-    kernel, and nothing else.
-    """
+def imported(booted: Booted, folder: Path, *memory: str) -> Path:
+    """The bytes of the trace, with the programs and what the guest has copied of its kernel, and nothing else."""
     raw, file = folder / "raw", folder / "imported.rvt"
     with zipfile.ZipFile(booted.capture) as capture:
         raw.write_bytes(capture.read("sinks/0.bin"))
-    words = ["import", str(raw), f"--{format}", "-o", str(file), "--quiet", "--elf", str(FIRMWARE)]
-    words += ["--context-width", "16"] if format == "etrace" else []
+    words = ["import", str(raw), f"--{booted.format}", "-o", str(file), "--quiet", "--elf", str(FIRMWARE)]
+    words += ["--context-width", "16"] if booted.format == "etrace" else []
     words += ["--symbols", str(booted.kallsyms), *(word for one in memory for word in ("--memory", one))]
+    asids = spaces(booted)
     for name, program in booted.programs.items():
         maps, start = folder / f"{name}.maps", 0x200000 if name == "init" else 0x10000
         maps.write_text(f"{start:08x}-{start + 0x1000:08x} r-xp 00000000 00:02 3 /{name}\n")
@@ -54,11 +71,17 @@ def imported(booted: Booted, asids: dict[str, int], folder: Path, format: str, *
     return file
 
 
-@pytest.mark.parametrize("format", ["ntrace", *long_only("etrace")])
-def test_each_instruction_of_a_running_kernel(tmp_path: Path, format: str, capsys: pytest.CaptureFixture[str]) -> None:
-    booted = boot(tmp_path, format)
-    asids = spaces(booted)
-    found = decoded(imported(booted, asids, tmp_path, format, *booted.memory))
+@pytest.fixture(scope="module")
+def whole(booted: Booted, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The trace with what the guest has copied of its kernel, and the types of that."""
+    folder = tmp_path_factory.mktemp("whole")
+    return imported(booted, folder, *booted.memory, btf(booted, folder))
+
+
+def test_each_instruction_of_a_running_kernel(
+    booted: Booted, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = decoded(whole)
     assert not found.warnings
     [history] = found.harts.histories.values()
     assert not history.gaps and len(history) > 500_000
@@ -69,7 +92,7 @@ def test_each_instruction_of_a_running_kernel(tmp_path: Path, format: str, capsy
     assert {history.context_at(i).prv for i in range(0, len(history), 97)} == {0, 1, 3}
     # With the kernel's file instead: a hint names a page, which has to be among those that the kernel has changed.
     image = next(LINUX.glob("boot/vmlinux-*"))
-    imported(booted, asids, tmp_path, format, f"{image}@{IMAGE_AT:#x}", *booted.memory[1:])
+    imported(booted, tmp_path, f"{image}@{IMAGE_AT:#x}", *booted.memory[1:])
     warning, hint = capsys.readouterr().out.splitlines()
     assert warning.startswith("warning: trace does not match ") and hint.startswith("hint: ")
     page = int(hint.partition("add the page at ")[2].split()[0], 16)
@@ -83,3 +106,57 @@ def names(found: Decoded, history: History) -> set[str]:
     pcs = set(history.pcs())
     symbols = {image.symbol(pc) for image in set(images) for pc in pcs if image.knows(pc)}
     return {symbol[0] for symbol in symbols if symbol is not None}
+
+
+@pytest.fixture(scope="module")
+def stopped(booted: Booted, whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same, with the registers and the memory of the kernel that were saved where the trace ends."""
+    file, saved = tmp_path_factory.mktemp("stopped") / "stopped.rvt", load(booted.capture)
+    save(replace(load(whole), registers=saved.registers, memory=saved.memory), file)
+    return file
+
+
+@pytest.fixture(scope="module")
+def turns(stopped: Path) -> Iterator[tuple[TaskTurns, History]]:
+    session = Session()
+    session.open(stopped, None)
+    selected = session.selected(Context())
+    yield tasks_of(session, selected), selected.history
+    session.close()
+
+
+def test_each_switch_is_where_the_kernel_switched_and_no_task_is_wrong(
+    booted: Booted, turns: tuple[TaskTurns, History]
+) -> None:
+    """The kernel's own event of a switch says whose turns they are, what was executed where they begin."""
+    found, history = turns
+    begin, text = kernel_address(booted.kallsyms, "__switch_to"), Path(booted.memory[0].partition("@")[0]).read_bytes()
+    ret = begin + next(at for at in range(0, 512, 2) if text[begin - IMAGE_AT - 0x2000 + at :][:2] == RET)
+    switched = [at + 1 for at, pc in enumerate(booted.executed[: len(history) - 1]) if pc == ret]
+    assert [turn.begin for turn in found.turns] == [0, *switched]
+    assert len(booted.tasks) >= len(found.turns) > 100
+    pids: dict[int, set[int]] = defaultdict(set)
+    for turn, ran in zip(found.turns, booted.tasks, strict=False):
+        if turn.task is None:
+            continue
+        task = found.tasks[turn.task]
+        pids[turn.task].add(ran.pid)
+        if task.name:
+            assert (task.name, task.id) == ran, turn
+    assert all(len(each) == 1 for each in pids.values()), "a row mixes tasks"
+    named = {found.tasks[row].name for row in pids}
+    assert "init" in named and found.turns[-1].task is not None
+    of_processes = {found.tasks[row].id for row in pids if found.tasks[row].address is None}
+    assert of_processes >= set(spaces(booted).values())
+
+
+def test_the_tasks_where_a_kernel_stands_are_those_that_it_names(
+    booted: Booted, turns: tuple[TaskTurns, History]
+) -> None:
+    found, _ = turns
+    listed = {task.id: task.name for task in found.at_end.tasks if task.id is not None}
+    names = {pid: name for name, pid in booted.tasks}
+    ended = {pid for name, pid in booted.tasks if name in ("one", "two")}
+    assert found.at_end.complete and len(listed) > 20 and not ended & set(listed)
+    there = set(listed) & set(names)
+    assert {1} < there and {pid: listed[pid] for pid in there} == {pid: names[pid] for pid in there}

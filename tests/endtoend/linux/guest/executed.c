@@ -1,5 +1,5 @@
-/* A QEMU plugin that writes down each instruction that begins, from one address to another: what a test compares a
- * decoded trace with. It knows nothing of the recorder of rvtrace, which works by translation blocks.
+/* A QEMU plugin that writes down each instruction that begins, from one address to where the kernel is entered for the
+ * first time after another one, and a little more: what a test compares a decoded trace with. It knows nothing of the recorder of rvtrace, which works by translation blocks.
  *
  *     -plugin executed.so,out=FILE,from=ADDRESS,to=ADDRESS
  *
@@ -23,7 +23,9 @@ static struct qemu_plugin_register *registers[MODES][KINDS + 1];
 static GByteArray *bytes;
 static uint64_t from, to;
 static FILE *out;
-static int on;
+static int on, ending, left;
+
+enum { MORE = 1000 };
 
 static void put(uint64_t word) { fwrite(&word, sizeof word, 1, out); }
 
@@ -38,7 +40,8 @@ static void begins(unsigned cpu, void *pc) {
     (void)cpu;
     if ((uintptr_t)pc == from) on = 1;
     if (on) put((uintptr_t)pc);
-    if (on && (uintptr_t)pc == to) on = 0, fflush(out);
+    if (on && (uintptr_t)pc == to) ending = 1;
+    if (left && !--left) on = 0, fflush(out);
 }
 
 static uint64_t vector_of(int mode) { return value_of(registers[mode][VECTOR]) & ~3ul; }
@@ -51,6 +54,7 @@ static void block_begins(unsigned cpu, void *pc) {
         if (vector_of(mode) != (uintptr_t)pc) continue;
         bool open = mode && !is_exception(mode) && value_of(registers[mode][EPC]) == vector_of(0) && is_exception(0);
         if (is_exception(mode) || open) put(1), put(value_of(registers[open ? 0 : mode][EPC]));
+        if (ending && mode == 0) ending = 0, left = MORE;
     }
 }
 

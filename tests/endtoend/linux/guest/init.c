@@ -1,10 +1,11 @@
 /* The first process of the Linux that a test boots: what is traced runs between `traced_begins` and `traced_ends`. What
  * the kernel knows of itself is then written to the disk: /proc/kallsyms, /proc/modules, and of /proc/kcore the text
- * of the kernel and 64 KiB of each module.
+ * of the kernel and 64 KiB of each module, and, of the events that it traced meanwhile, sched_switch: which task it
+ * switched to, with its name and number, in the order of time.
  */
 #include "system.h"
 
-enum { WRITE_ONLY = 1, READ_WRITE = 2, CHILD_SIGNAL = 17, MODULES_AT = 24 << 20, TEXT_AT = 32 << 20, TEXT = 16 << 20, MODULE = 64 << 10 };
+enum { WRITE_ONLY = 1, READ_WRITE = 2, CHILD_SIGNAL = 17, MODULES_AT = 24 << 20, SWITCHES_AT = 28 << 20, TEXT_AT = 32 << 20, TEXT = 16 << 20, MODULE = 64 << 10 };
 static char page[1 << 16];
 
 __attribute__((noinline)) void traced_begins(void) { __asm__ volatile("" ::: "memory"); }
@@ -20,6 +21,13 @@ static void say(const char *text) {
 
 static void check(long result, const char *what) {
     if (result < 0) say("failed: "), say(what), say("\n");
+}
+
+static void set(const char *path, const char *text, long size) {
+    long file = open_file(path, WRITE_ONLY);
+    check(file, path);
+    check(call(WRITE, file, (long)text, size, 0, 0), path);
+    call(CLOSE, file, 0, 0, 0, 0);
 }
 
 static void load(const char *path) {
@@ -61,6 +69,8 @@ static void copy_kernel(long disk) {
     long size = call(READ, open_file("/proc/modules", 0), (long)modules, sizeof modules - 1, 0, 0);
     call(LSEEK, disk, MODULES_AT, 0, 0, 0);
     call(WRITE, disk, (long)modules, size, 0, 0);
+    call(LSEEK, disk, SWITCHES_AT, 0, 0, 0);
+    copy(open_file("/t/trace", 0), disk, TEXT_AT - SWITCHES_AT);
     call(LSEEK, disk, TEXT_AT, 0, 0, 0);
     seek(memory, 0xffffffff80002000);
     copy(memory, disk, TEXT);
@@ -77,15 +87,19 @@ void begin_here(void) {
     check(call(MOUNT, (long)"d", (long)"/dev", (long)"devtmpfs", 0, 0), "devtmpfs");
     check(call(MOUNT, (long)"p", (long)"/proc", (long)"proc", 0, 0), "proc");
     load("/virtio_blk.ko");
+    check(call(MOUNT, (long)"t", (long)"/t", (long)"tracefs", 0, 0), "tracefs");
     long disk = open_file("/dev/vda", READ_WRITE);
     check(disk, "/dev/vda");
     load("/virtio_mmio.ko");
+    set("/t/events/sched/sched_switch/enable", "1", 1);
     traced_begins();
+    set("/t/trace_marker", "begins", 6);
     begin("/one");
     begin("/two");
     while (call(WAIT4, -1, 0, 0, 0, 0) > 0) {}
     check(call(READ, disk, (long)page, sizeof page, 0, 0), "reading the disk");
     traced_ends();
+    set("/t/tracing_on", "0", 1);
     call(LSEEK, disk, 0, 0, 0, 0);
     copy_kernel(disk);
     call(CLOSE, disk, 0, 0, 0, 0);
