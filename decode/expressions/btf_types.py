@@ -40,12 +40,12 @@ _DEEPEST = 64
 class BtfTypes:
     """The types of a kernel. *width*: bytes of an address. Methods raise UnreadableType for damaged data."""
 
-    def __init__(self, source: Btf, width: int) -> None:
-        self._source, self._width = source, width
+    def __init__(self, btf_data: Btf, width: int) -> None:
+        self._btf, self._width = btf_data, width
         self._types: dict[int, ValueType] = {}
         self._depth = 0
 
-    def named(self, name: str) -> ValueType | None:
+    def kernel_type(self, name: str) -> ValueType | None:
         """Return a type: "struct tag", "pid_t"; None: there is none."""
         first, _, tag = name.partition(" ")
         is_tagged = bool(tag) and first in _AGGREGATES
@@ -56,7 +56,7 @@ class BtfTypes:
         return self._first_named(name, (btf.STRUCT, btf.UNION))
 
     def _first_named(self, name: str, kinds: Sequence[int]) -> ValueType | None:
-        number = self._source.named(name, kinds)
+        number = self._btf.first_named(name, kinds)
         try:
             return None if number is None else self._numbered(number)
         except BadBtf as error:
@@ -71,67 +71,67 @@ class BtfTypes:
                 raise BadBtf(0, f"the type with the number {number} contains itself")
             self._depth += 1
             try:
-                self._types[number] = self._new_type(self._source.type(number))
+                self._types[number] = self._new_type(self._btf.type(number))
             finally:
                 self._depth -= 1
         return self._types[number]
 
-    def _new_type(self, it: BtfType) -> ValueType:
-        if it.kind in (btf.INT, btf.FLOAT):
-            return _number(it)
-        if it.kind == btf.PTR:
-            return Pointer(self._numbered(it.size), self._width)
-        if it.kind == btf.ARRAY:
-            element, _, count = it.parts[0]
+    def _new_type(self, source: BtfType) -> ValueType:
+        if source.kind in (btf.INT, btf.FLOAT):
+            return _base_type(source)
+        if source.kind == btf.PTR:
+            return Pointer(self._numbered(source.size), self._width)
+        if source.kind == btf.ARRAY:
+            element, _, count = source.parts[0]
             return Array(self._numbered(element), count)
-        if it.kind in (btf.STRUCT, btf.UNION, btf.FWD):
-            return self._aggregate(it)
-        if it.kind in (btf.ENUM, btf.ENUM64):
-            values = [(self._source.text(part[0]), _value(it, part)) for part in it.parts]
-            return Enum(it.name, it.size, values, tagged=True)
-        if it.kind == btf.TYPEDEF:
-            return Named(it.name, self._numbered(it.size))
-        if it.kind in _QUALIFIERS:
-            return Named("", self._numbered(it.size), _QUALIFIERS[it.kind])
-        if it.kind in _PASSED_OVER:
-            return self._numbered(it.size)
-        parameters = (number for _, number in it.parts if number) if it.kind == btf.FUNC_PROTO else ()
-        return FunctionType(self._numbered(it.size), tuple(map(self._numbered, parameters)))
+        if source.kind in (btf.STRUCT, btf.UNION, btf.FWD):
+            return self._aggregate(source)
+        if source.kind in (btf.ENUM, btf.ENUM64):
+            values = [(self._btf.text(part[0]), _enumerator_value(source, part)) for part in source.parts]
+            return Enum(source.name, source.size, values, tagged=True)
+        if source.kind == btf.TYPEDEF:
+            return Named(source.name, self._numbered(source.size))
+        if source.kind in _QUALIFIERS:
+            return Named("", self._numbered(source.size), _QUALIFIERS[source.kind])
+        if source.kind in _PASSED_OVER:
+            return self._numbered(source.size)
+        parameters = (number for _, number in source.parts if number) if source.kind == btf.FUNC_PROTO else ()
+        return FunctionType(self._numbered(source.size), tuple(map(self._numbered, parameters)))
 
-    def _aggregate(self, it: BtfType) -> Struct:
+    def _aggregate(self, source: BtfType) -> Struct:
         """Return a structure or union, or the name of one alone: its kind is then in the flag."""
-        is_union = it.flag if it.kind == btf.FWD else it.kind == btf.UNION
-        size = 0 if it.kind == btf.FWD else it.size
-        read = partial(self._read_members, it)
-        return Struct(it.name, size, "union" if is_union else "struct", read, is_union=is_union)
+        is_union = source.flag if source.kind == btf.FWD else source.kind == btf.UNION
+        size = 0 if source.kind == btf.FWD else source.size
+        read = partial(self._read_members, source)
+        return Struct(source.name, size, "union" if is_union else "struct", read, is_union=is_union)
 
-    def _read_members(self, it: BtfType) -> list[MemberField]:
+    def _read_members(self, source: BtfType) -> list[MemberField]:
         try:
-            return list(self._members(it))
+            return list(self._members(source))
         except BadBtf as error:
             raise UnreadableType(str(error)) from None
 
-    def _members(self, it: BtfType) -> Iterator[MemberField]:
-        for name, number, place in it.parts:
-            bits, offset = (place >> 24, place & 0xFFFFFF) if it.flag else (0, place)
+    def _members(self, source: BtfType) -> Iterator[MemberField]:
+        for name, number, place in source.parts:
+            bits, offset = (place >> 24, place & 0xFFFFFF) if source.flag else (0, place)
             field = (offset % 8, bits) if bits else None
-            yield MemberField(self._source.text(name), self._numbered(number), offset // 8, field)
+            yield MemberField(self._btf.text(name), self._numbered(number), offset // 8, field)
 
 
-def _number(it: BtfType) -> BaseType:
-    if it.kind == btf.FLOAT:
-        return BaseType(it.name, it.size, FLOAT)
-    encoding = it.parts[0][0] >> 24
+def _base_type(source: BtfType) -> BaseType:
+    if source.kind == btf.FLOAT:
+        return BaseType(source.name, source.size, FLOAT)
+    encoding = source.parts[0][0] >> 24
     if encoding & _IS_BOOL:
-        return BaseType(it.name, it.size, BOOL)
-    is_character = bool(encoding & _IS_CHAR) or it.name in ("char", "signed char", "unsigned char")
-    if it.size == 1 and is_character:
-        return BaseType(it.name, 1, UNSIGNED_CHAR if it.name in ("char", "unsigned char") else CHAR)
-    return BaseType(it.name, it.size, SIGNED if encoding & _IS_SIGNED else UNSIGNED)
+        return BaseType(source.name, source.size, BOOL)
+    is_character = bool(encoding & _IS_CHAR) or source.name in ("char", "signed char", "unsigned char")
+    if source.size == 1 and is_character:
+        return BaseType(source.name, 1, UNSIGNED_CHAR if source.name in ("char", "unsigned char") else CHAR)
+    return BaseType(source.name, source.size, SIGNED if encoding & _IS_SIGNED else UNSIGNED)
 
 
-def _value(it: BtfType, part: tuple[int, ...]) -> int:
+def _enumerator_value(source: BtfType, part: tuple[int, ...]) -> int:
     """Return the value of a name of an enumeration: with `flag`, it may be negative."""
     bits = 32 * (len(part) - 1)
     value = part[1] | (part[2] << 32 if bits == 64 else 0)
-    return value - (1 << bits) if it.flag and value >> bits - 1 else value
+    return value - (1 << bits) if source.flag and value >> bits - 1 else value

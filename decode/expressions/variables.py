@@ -263,7 +263,7 @@ class ProgramVariables:
                 for entry in unit.entries_named(full):
                     if entry.tag in wanted and "DW_AT_declaration" not in entry.attributes:
                         return unit.types.type_of(entry)
-        return None if self.kernel_types is None else self.kernel_types.named(name)
+        return None if self.kernel_types is None else self.kernel_types.kernel_type(name)
 
     def _units(self) -> Iterator[DebugUnit]:
         for file in self._files:

@@ -99,7 +99,7 @@ class Btf:
             raise BadBtf(begin, "there is a name outside of the texts")
         return self._data[begin:end].decode("utf-8", "backslashreplace")
 
-    def named(self, name: str, kinds: Sequence[int]) -> int | None:
+    def first_named(self, name: str, kinds: Sequence[int]) -> int | None:
         """Return the number of the first type of a name that is of some kinds, None: there is none."""
         wanted = self._data.find(b"\0" + name.encode() + b"\0", self._texts, self._texts_end) + 1 - self._texts
         if wanted <= 0:
@@ -111,7 +111,7 @@ class Btf:
         return None
 
 
-def _place(image: Image) -> range:
+def _btf_place(image: Image) -> range:
     """Return where the BTF of a kernel is in its memory; an empty range: it has none."""
     begin, end = (next((at for at, _ in image.symbols_named(name)), 0) for name in (BTF_BEGIN, BTF_END))
     return range(begin, end) if 0 < begin < end <= begin + _MOST else range(0)
@@ -119,7 +119,7 @@ def _place(image: Image) -> range:
 
 def btf_remedy(image: Image) -> str:
     """Return what to do about a kernel whose types are not known."""
-    place = _place(image)
+    place = _btf_place(image)
     if place:
         return (
             "the kernel has its types in memory, which was not supplied: give a copy of its /sys/kernel/btf/vmlinux"
@@ -135,7 +135,7 @@ def btf_of(image: Image) -> Btf | None:
     """Return the BTF that is in the memory of a kernel, if that is in the image or can be read from the target; None:
     the kernel has none, or that memory is not there. Raises BadBtf.
     """
-    place = _place(image)
+    place = _btf_place(image)
     try:
         return Btf(image.read(place.start, len(place))) if place else None
     except CodeMissing:

@@ -38,7 +38,7 @@ def by_own_code(
     begins = [one.begin for one in parts]
     found: list[set[TaskKey]] = [set() for _ in parts]
     for function, task in owners.items():
-        for at in executions_of(calls, _instructions(function, image), progress):
+        for at in executions_of(calls, _addresses_in(function, image), progress):
             found[bisect_right(begins, at) - 1].add(task)
     return [_with_owner(one, owning) for one, owning in zip(parts, found, strict=True)]
 
@@ -49,7 +49,7 @@ def _with_owner(one: RunningTask, owning: set[TaskKey]) -> RunningTask:
     return one._replace(task=next(iter(owning)), source=TaskSource.CODE)
 
 
-def _instructions(function: int, image: Image) -> Iterator[int]:
+def _addresses_in(function: int, image: Image) -> Iterator[int]:
     """Yield the addresses of the instructions of a function."""
     pc, start = function, image.function(function)
     while pc < function + _LONGEST and image.function(pc) == start:

@@ -73,11 +73,11 @@ def layout(kind: ValueType, deep: int = 4) -> object:
 def test_types_are_those_of_the_debug_information(data: bytes, tmp_path: Path) -> None:
     types, same = BtfTypes(Btf(data), 8), ProgramVariables(Image.from_elf(compiled(tmp_path, "-g")))
     for name in ("struct task", "struct list", "union word", "enum state", "u32", "pid_t", "long int"):
-        found, wanted = types.named(name), same.type_named(name, None)
+        found, wanted = types.kernel_type(name), same.type_named(name, None)
         assert found is not None and wanted is not None
         assert layout(found) == layout(wanted), name
-    assert isinstance(types.named("pid_t"), Named) and types.structure("task") is types.named("struct task")
-    assert types.named("struct none") is types.named("none") is types.named("union task") is None
+    assert isinstance(types.kernel_type("pid_t"), Named) and types.structure("task") is types.kernel_type("struct task")
+    assert types.kernel_type("struct none") is types.kernel_type("none") is types.kernel_type("union task") is None
 
 
 def test_a_kernel_s_memory_is_asked_for_what_debug_information_lacks(data: bytes, tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_damaged_types_raise_no_other_error(data: bytes, draws: st.DataObject) -
     try:
         types = BtfTypes(Btf(bytes(damaged)), 8)
         for name in ("struct task", "union word", "enum state", "pid_t"):
-            found = types.named(name)
+            found = types.kernel_type(name)
             assert found is None or layout(found)
     except (BadBtf, UnreadableType):
         pass
