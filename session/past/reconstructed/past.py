@@ -182,8 +182,8 @@ class ReconstructedPast:
         """Return each byte as it is at a position, code and constants included."""
         found = self._values.memory(position, address, size)
         if None in found and position >= len(self._history):
-            for at, byte in enumerate(self._facts.kernel_memory(address, size)):
-                found[at] = byte if found[at] is None else found[at]
+            read = self._facts.kernel_memory(address, size)
+            found[: len(read)] = [now if byte is None else byte for byte, now in zip(found, read, strict=False)]
         if None not in found:
             return found
         image, rewritten = self._image(position), self._values.rewritten(position)
