@@ -83,7 +83,7 @@ def test_a_report_of_a_task_counts_what_it_ran(capsys: pytest.CaptureFixture[str
     own = Counter[str]()
     for line in calls:
         own[line.get("func", "")] += line["own-instructions"]
-    assert {it["func"]: it["self"] for it in each[1]["functions"]} == dict(+own)
+    assert {it["func"]: it["own"] for it in each[1]["functions"] if it["own"]} == dict(+own)
     [part] = rows(capsys, "report", file, *words, "--task", "1", "60000,+20000")
     assert 0 < part["instructions"] < each[1]["instructions"]
     asked = "trace report -task maker functions -top 2"
