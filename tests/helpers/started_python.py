@@ -22,7 +22,7 @@ import tempfile
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from pkgutil import walk_packages
 from typing import IO, Any, NoReturn
@@ -49,9 +49,15 @@ def _folder() -> Path:
     )  # fmt: skip
     assert server.stdin is not None and server.stdout is not None
     assert server.stdout.readline(), "the server of started_python did not start"
-    for end in (folder.cleanup, server.wait, server.stdin.close):
+    for end in (folder.cleanup, server.kill, partial(_ended, server), server.stdin.close):  # the last one first
         atexit.register(end)
     return path
+
+
+def _ended(server: "subprocess.Popen[bytes]") -> None:
+    """Wait for a server whose standard input has ended, but not for ever."""
+    with suppress(subprocess.TimeoutExpired):
+        server.wait(60)
 
 
 def python_stub() -> str:
