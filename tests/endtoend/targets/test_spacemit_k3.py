@@ -1,5 +1,4 @@
-"""The SpacemiT K3's graph of 39 components, from its device tree, with its limits, behind real OpenOCD: its 16 harts in
-the long run, otherwise the five first ones, of two clusters, while the others are off.
+"""The SpacemiT K3's graph of 39 components, from its device tree, with its limits, behind real OpenOCD: 16 harts.
 
 What is expected of each hart is the list of what it retired: with the ETR's buffer flat, scattered over pages as Linux
 has it, and in the ETF alone. From the frames of the first follow rings that wrapped at each position, and streams that
@@ -35,7 +34,6 @@ from tests.transport.simulated.harts import PROGRAMS, compiled
 
 K3 = "spacemit-k3"
 HARTS = 16
-ON = HARTS if LONG else 5
 FRAME = 16
 TABLE, PAGES = 0x8700_0000, (0x8710_3000, 0x8710_1000, 0x8710_2000, 0x8710_0000)
 FLAT = (
@@ -86,7 +84,7 @@ def again(hart: int, number: int) -> str:
 @pytest.fixture(scope="module")
 def k3(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     folder = tmp_path_factory.mktemp("k3")
-    elf = compiled(folder, PROGRAMS / "meet.c", options=(f"-DHARTS={ON}",))
+    elf = compiled(folder, PROGRAMS / "meet.c", options=(f"-DHARTS={HARTS}",))
     log, capture, pages, devices = folder / "log", folder / "x.rvt", folder / "pages", folder / "devices.toml"
     text = shipped(K3).text()
     scattered, etf = folder / "scattered.toml", folder / "etf.toml"
@@ -97,21 +95,21 @@ def k3(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     entries = [page >> 12 << 4 | (1 if page == PAGES[-1] else 2) for page in PAGES]
     pages.write_bytes(struct.pack(f"<{len(entries)}I", *entries))
     built = "[all.atb_bridge]\nwidth = 1\n[etf0]\nsram_size = 0x10000\n[encoder3]\nversion = [0, 1]\n"
-    devices.write_text(built + off_from(ON))
+    devices.write_text(built)
     options = ("--target", K3, "--devices", str(devices), "--log-retired", str(log))
     with Rig(elf, folder / "rig", *options) as rig:
         commands = [SOURCE, f"set trace target {K3}", f"set trace openocd-port {rig.tcl_port}"]
         commands += [f"target extended-remote :{rig.gdb_port}", f"restore {pages} binary {TABLE:#x}", START]
         commands += ["break met", "continue"]
         # Not by threads: gdb would read the registers of each.
-        commands += [word for hart in range(ON) for word in (f"set trace hart {hart}", listing(hart))]
+        commands += [word for hart in range(HARTS) for word in (f"set trace hart {hart}", listing(hart))]
         commands += [f"trace save {capture}", "set trace hart auto", *long_only("trace stop")]
         for number, file in enumerate(long_only(scattered, etf), 1):
             commands += [f"set trace target {file}", anew(START, number), anew("continue", number)]
             commands += [word for hart in (0, 5, 15) for word in (f"thread {hart + 1}", again(hart, number))]
             commands += [anew("trace status", number), anew("trace stop", number)]
         said = run_gdb(elf, commands)
-    return Recorded(said, [retired_pcs(Path(f"{log}.{hart}")) for hart in range(ON)], capture, elf)
+    return Recorded(said, [retired_pcs(Path(f"{log}.{hart}")) for hart in range(HARTS)], capture, elf)
 
 
 def test_the_shipped_description_is_the_device_tree() -> None:
@@ -130,7 +128,7 @@ def within(part: list[int], whole: list[int]) -> bool:
 
 
 def test_each_hart_is_listed_as_it_ran(k3: Recorded) -> None:
-    for hart in range(ON):
+    for hart in range(HARTS):
         listed = listed_pcs(k3.said[listing(hart)])
         assert len(listed) > 100
         assert k3.retired[hart][hart : hart + len(listed)] == listed
@@ -138,11 +136,10 @@ def test_each_hart_is_listed_as_it_ran(k3: Recorded) -> None:
 
 def test_what_the_encoders_can_do_is_what_is_used(k3: Recorded) -> None:
     start = k3.said[START]
-    assert re.search(rf"^tracing:  encoder0 to encoder{ON - 1}: N-Trace 1\.0 BTM, sync every 64 cl.*$", start, re.M)
-    assert re.search(rf"^note: +encoder0 to encoder{ON - 1}: no HTM; using BTM$", start, re.M)
+    assert re.search(rf"^tracing:  encoder0 to encoder{HARTS - 1}: N-Trace 1\.0 BTM, sync every 64 cl.*$", start, re.M)
+    assert re.search(rf"^note: +encoder0 to encoder{HARTS - 1}: no HTM; using BTM$", start, re.M)
     assert "encoder3 at 0xd9008000: trace control interface 0.1 is used as 1.0: it is 1.0 with its halves" in start
     assert "into:     etr0: SMEM 0x170000000, 16777216 bytes, keeps the newest" in start
-    check_harts_that_are_off(start, ON)
 
 
 def check_harts_that_are_off(start: str, first: int) -> None:
@@ -170,7 +167,7 @@ def test_a_ring_that_wrapped_at_each_position(k3: Recorded) -> None:
     frames = k3.frames
     whole = k3.decoded(frames, wrapped=False)
     positions = range(FRAME, len(frames), FRAME)
-    seen = [0] * ON
+    seen = [0] * HARTS
     for position in positions if LONG else [*positions][:: max(len(positions) // 12, 1)]:
         for hart, pcs in k3.decoded(frames[position:], wrapped=True).items():
             assert whole[hart][len(whole[hart]) - len(pcs) :] == pcs, (hart, position)
@@ -182,7 +179,7 @@ def test_funnels_that_switch_at_any_byte(k3: Recorded) -> None:
     """The vendor, in riscv-nexus-trace issue 115: a funnel switches inputs in the middle of a message."""
     trace, rng, formatter = DemultiplexedTrace(FrameForm.MEMORY, k3.frames), random.Random(23), FrameFormatter()
     left = {atb_id: trace.stream(atb_id) for atb_id in trace.atb_ids if atb_id}
-    assert sorted(left) == list(range(1, ON + 1))
+    assert sorted(left) == list(range(1, HARTS + 1))
     frames = b""
     while left:
         atb_id, size = rng.choice(list(left)), rng.choice([1, 1, 2, 3, 7])
@@ -236,6 +233,7 @@ def test_processes_by_scontext(tmp_path: Path) -> None:
     line = "harts 0 to 2: trace-notify trigger at <enter+18> (1 of 4 free triggers): there the encoder reports the"
     assert f"note:     {line} context\n" in said[WITH_CONTEXT]
     assert line in said[WITH_CONTEXT + " "], "the triggers were taken back"
+    check_harts_that_are_off(said[WITH_CONTEXT], harts)
     for hart in range(harts):
         expected = {"first": {100 * hart + 101}, "second": {100 * hart + 102}}
         assert processes_of(capture, elf, hart) == expected, hart
@@ -247,7 +245,7 @@ def test_processes_by_scontext(tmp_path: Path) -> None:
     assert processes_of(capture, elf, 0) != {"first": {101}, "second": {102}}
 
 
-@thorough("test_what_the_encoders_can_do_is_what_is_used")
+@thorough("test_processes_by_scontext")
 def test_harts_that_are_off(tmp_path: Path) -> None:
     """The seven last ones are not touched; the others are listed as they ran."""
     on = 9
