@@ -99,7 +99,8 @@ class Executed:
                         item = item._replace(interrupt=False)  # an ecall or ebreak, which never retires
                 yield item
         except (CodeMissing, UndecodableInstruction) as error:
-            raise LogError(self._log.name, None, f"after line {self._log.line}: {error}") from None
+            asked = f"did {self._image.path} run?"
+            raise LogError(self._log.name, None, f"after line {self._log.line}: {error}: {asked}") from None
 
     def _check_guess(self, block: Block | None, trap: IngressTrap) -> None:
         """Raise an error for a step the code cannot make if the log would have named the trap."""

@@ -46,6 +46,7 @@ from rvtrace_gdb.decode.tandem.protocol import (
 )
 from rvtrace_gdb.decode.tandem.wording import element_text
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.text import counted
 
 
 class BadElement(RvtraceError):
@@ -53,7 +54,7 @@ class BadElement(RvtraceError):
 
     def __init__(self, element: Element | None, why: str, words: str = "") -> None:
         self.element, self.why = element, why
-        super().__init__(f"a tandem trace cannot have {words or element}: {why}" if element is not None else why)
+        super().__init__(f"a tandem trace cannot have {words}: {why}" if element is not None else why)
 
 
 _BEGIN, _END = bytes([Opcode.BEGIN_GROUP]), bytes([Opcode.END_GROUP])
@@ -100,7 +101,7 @@ def encode_element(
     """
     form, values = _layout(element, widths, in_initialization, pending)
     if form is None:
-        raise BadElement(element, "it is not in the protocol")
+        raise BadElement(element, "it is not in the protocol", _unknown_text(element))
     fields = [
         value.to_bytes(5, "little") if "5s" in form.format and place == 0 and value >> 40 == 0 else value
         for place, value in enumerate(values)
@@ -114,6 +115,19 @@ def encode_element(
     if form.identifier:
         raw[1] = form.identifier
     return bytes(raw)
+
+
+def _unknown_text(element: Element) -> str:
+    """Return the text of an element that the protocol does not have, of which not every number has a name."""
+    if isinstance(element, Instr):
+        return f"an instruction of {counted(element.length, 'byte')} (0x{element.word:x})"
+    if isinstance(element, AdditionalState):
+        return f"the additional state {element.identifier:#x}"
+    if isinstance(element, MemoryRequest):
+        return f"a memory request of operation {element.op} and size code {element.size}"
+    if isinstance(element, MemoryResponse):
+        return f"a memory response of size code {element.size} here, with result {element.result}"
+    return "a register that it has no place for" if isinstance(element, FullRegister) else "this element"
 
 
 def _layout(element: Element, widths: Widths, init: bool, pending: int) -> tuple[ElementForm | None, Sequence[int]]:

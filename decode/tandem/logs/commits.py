@@ -112,7 +112,7 @@ class CommitReader(ABC):
         try:
             if self.image is None:
                 return None
-            size = self.image.instruction(pc).length
+            size = min(self.image.instruction(pc).length, 4)  # no trace has longer ones
             return Instr(int.from_bytes(self.image.read(pc, size), "little"), size)
         except (CodeMissing, UndecodableInstruction):
             return None

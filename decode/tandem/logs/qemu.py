@@ -31,10 +31,12 @@ from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import CSRS, F, X
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.semantics.addressed import addressed
-from rvtrace_gdb.decode.tandem.effects import destinations, stored_size
+from rvtrace_gdb.decode.tandem.effects import Anywhere, Steps, destinations, stored_size
 from rvtrace_gdb.decode.tandem.encoder import Retired
 from rvtrace_gdb.decode.tandem.logs.commits import CommitReader, HeldRegisters, Logged
 from rvtrace_gdb.decode.tandem.protocol import FullRegister, Instr
+from rvtrace_gdb.decode.tandem.wording import X as XS
+from rvtrace_gdb.support.text import counted
 
 _STATE = re.compile(rb" (\w+) +([0-9a-f]{8}(?:[0-9a-f]{8})?)\s*$")
 _REGISTERS = re.compile(rb" ([xf])(\d+)/\w+ +([0-9a-f]{8}(?:[0-9a-f]{8})?)(?=\s)")
@@ -71,7 +73,7 @@ class QemuStates(CommitReader):
 
     def __init__(self, log: Log, xlen: int, image: Image | None = None, hart: int | None = None) -> None:
         super().__init__(log, xlen, image, hart)
-        self._destinations = destinations(xlen)
+        self._destinations, self._steps = destinations(xlen), Steps(xlen)
         self._words: dict[int, Instr] = {}  # of in_asm
         self._codes: dict[int, Instr | None] = {}
         self._privilege: int | None = None
@@ -103,13 +105,24 @@ class QemuStates(CommitReader):
                     if begun:
                         yield logged
             last = block
-        if self._left_out and begun:
+        if self._left_out and not begun:
+            raise LogError(self.log.name, None, self._why_nothing())
+        if self._left_out:
             many = "1 instruction is" if self._left_out == 1 else f"{self._left_out} instructions are"
             self.notes.append(f"{many} not in the program and left out: -d in_asm logs them")
         if self._doubled:
             self.notes.append(f"{self._doubled} of the traps directly before another one left out")
 
     # -- what ran
+
+    def _why_nothing(self) -> str:
+        """Return why nothing of the log can be used: of no address the code is known."""
+        if self.image is None:
+            return "has no code of what ran: give the program (--elf), or QEMU -d in_asm, too"
+        return (
+            f"{counted(self._left_out, 'instruction')} ran, and {self.image.path} has code at none of their addresses:"
+            " is this the program that ran?"
+        )
 
     def _between(self, last: _QemuBlock, block: _QemuBlock) -> Iterator[Logged]:
         """Yield what an instruction did, and the trap after it."""
@@ -122,6 +135,7 @@ class QemuStates(CommitReader):
             self._in_pieces = False
             yield HeldRegisters(tuple(sorted(last.state.items())))
         self.compare(last.pc, instr)
+        self._compare_effects(last, block, instr)
         yield from (FullRegister(it, block.state[it]) for it in sorted(self._changed_by_themselves(last, block, instr)))
         trap, before = last.trap, self._privilege
         written = self._written(last.state, block.state, instr)
@@ -133,6 +147,30 @@ class QemuStates(CommitReader):
             yield self._trapped(trap, block, last.state, None)
         else:
             yield self._trapped(trap, block, last.state, instr)._replace(own_privilege=before)
+
+    def _compare_effects(self, last: _QemuBlock, block: _QemuBlock, instr: Instr) -> None:
+        """Compare what happened with what an instruction of the program can do, until that differs: the log has no
+        opcodes. What goes on elsewhere does not count (a trap without int in QEMU's list), nor a reset, nor what has
+        effects that nobody here knows: custom instructions, semihosting.
+        """
+        steps = self._steps[instr.word]
+        if self.image is None or self.mismatch or last.pc in self._words or last.trap is not None:
+            return
+        if isinstance(steps, Anywhere) or block.pc == _RESET:
+            return
+        may_write, length = self._destinations[instr.word], block.pc - last.pc & self.mask
+        new = {it: value for it, value in block.state.items() if X < it < X + 32 and last.state.get(it) != value}
+        wrong = next((it for it in new if it not in may_write), None)
+        happened = ""
+        if wrong is not None:
+            happened = f"{XS[wrong - X]} changed to 0x{new[wrong]:x}"
+        elif length in (2, 4) and length not in steps:
+            happened = f"an instruction of {length} bytes ran"
+        if happened:
+            self.mismatch = (
+                f"at 0x{last.pc:x} {happened}, but {self.image.path} has the instruction 0x{instr.word:x} there, which"
+                " does not do that: is this the program that ran?"
+            )
 
     def _changed_by_themselves(self, last: _QemuBlock, block: _QemuBlock, instr: Instr) -> set[int]:
         """Return the registers that changed by themselves."""

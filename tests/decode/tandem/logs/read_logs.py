@@ -12,6 +12,13 @@ from rvtrace_gdb.decode.tandem.protocol import RECONSTRUCTED, TandemParameters
 
 def read_log(path: Path, xlen: int, image: Image | None = None) -> tuple[CommitReader, DecodedTandem]:
     """The log, whose form is recognized, and the history of its trace, which has no loss."""
+    reader, found = read_lossy_log(path, xlen, image)
+    assert not found.trace.losses and not list(found.trace.flaws())
+    return reader, found
+
+
+def read_lossy_log(path: Path, xlen: int, image: Image | None = None) -> tuple[CommitReader, DecodedTandem]:
+    """The same of a log that may not fit the program."""
     with Log(str(path)) as log:
         form = recognized_form(log.head())
         assert form is not None
@@ -19,9 +26,7 @@ def read_log(path: Path, xlen: int, image: Image | None = None) -> tuple[CommitR
         reader = reader_of(form)(log, xlen, image)
         parameters = TandemParameters(xlen, 64, dialect=RECONSTRUCTED, supervisor=reader.supervisor)
         data = trace_of(reader, parameters)
-    found = decode(data, image or Image(xlen), parameters)
-    assert not found.trace.losses and not list(found.trace.flaws())
-    return reader, found
+    return reader, decode(data, image or Image(xlen), parameters)
 
 
 def written(path: Path, *lines: str) -> Path:

@@ -9,7 +9,8 @@ from rvtrace_gdb.decode.executed.readers import LogError
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.program.image import Image
 from tests.decode.executed.logs import CLOCK, PROGRAMS, qemu_log, spike_log
-from tests.decode.tandem.logs.read_logs import read_log, written
+from tests.decode.tandem.corpus import DATA
+from tests.decode.tandem.logs.read_logs import read_log, read_lossy_log, written
 from tests.helpers.amounts import some_of
 from tests.helpers.spike import needs_spike
 from tests.transport.simulated.hart.programs import build
@@ -98,6 +99,46 @@ def test_code_that_is_in_the_log_alone(tmp_path: Path) -> None:
     without, found = read_log(qemu(elf, tmp_path, lines=4000), 64, Image.from_elf(elf))
     assert found.history.pc(0) == 0x8000_0000
     assert "in_asm logs them" in without.notes[0]
+
+
+def test_another_program(tmp_path: Path) -> None:
+    """QEMU's log has no opcodes: registers change, and the pc goes on, as this code cannot have done it."""
+    elf = build(tmp_path, "start.S", PROGRAMS / "calls_and_traps.c", march="rv64imac")
+    log = qemu(elf, tmp_path, lines=20_000)
+    (tmp_path / "other").mkdir()
+    for march in ("rv64imac", "rv64ima"):
+        other = build(tmp_path / "other", "interrupts.S", march=march)
+        reader, _ = read_lossy_log(log, 64, Image.from_elf(other))
+        assert re.fullmatch(
+            rf"at 0x800000[0-9a-f]+ (\w+ changed to 0x[0-9a-f]+|an instruction of [24] bytes ran), but {other} has the"
+            r" instruction 0x[0-9a-f]+ there, which does not do that: is this the program that ran\?",
+            reader.mismatch,
+        )
+
+
+def test_a_program_elsewhere(tmp_path: Path) -> None:
+    elf = build(tmp_path, "start.S", PROGRAMS / "calls_and_traps.c", march="rv64imac")
+    log = qemu(elf, tmp_path, lines=1000)
+    with pytest.raises(LogError, match=r"instructions ran, and .*traced.elf has code at none of their addresses: is"):
+        read_log(log, 64, Image.from_elf(DATA / "neorv32" / "traced.elf"))
+    with pytest.raises(LogError, match=r"has no code of what ran: give the program \(--elf\), or QEMU -d in_asm, too"):
+        read_log(log, 64)
+
+
+_BLOCK = "Trace 0: 0x7f [0000000000000000/{:016x}/00209003/ff000201] "
+
+
+@pytest.mark.parametrize("word", [0x0000_0000_0000_003F, 0x0000_0000_001F, 0x100073, 0x0000_000B])
+def test_instructions_with_unknown_effects(word: int, tmp_path: Path) -> None:
+    """One of 8 bytes or of 6, which no trace has; ebreak, which semihosting answers in a0; a custom one."""
+    image = Image(64)
+    image.add_code(0x8000_0000, word.to_bytes(8, "little") + bytes.fromhex("13000000") * 4)
+    states = (f" pc       {0x8000_0000 + at:016x}\n x10/a0   {at:016x}" for at in (0, 4, 8))
+    lines = [
+        line for at, state in zip((0, 4, 8), states, strict=True) for line in (_BLOCK.format(0x8000_0000 + at), state)
+    ]
+    reader, _ = read_lossy_log(written(tmp_path / "it.log", *lines), 64, image)
+    assert "at 0x80000000" not in reader.mismatch
 
 
 _STATE_LINES = " pc       0000000080000000\n x0/zero  0000000000000000 x1/ra    0000000000000001"
