@@ -1,6 +1,5 @@
 """The session's reports about a trace: lines that are ready to print."""
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,7 @@ from rvtrace_gdb.session.errors import NotResumed
 from rvtrace_gdb.session.formats.sinks import HartHistories
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.numbered import alike, folded, harts_text, names_text, number_of
 from rvtrace_gdb.support.system import memory_size
 from rvtrace_gdb.support.text import Line, Problem, counted, printable, warning
 
@@ -54,41 +54,12 @@ def notes(texts: Iterable[str]) -> list[str]:
     return [text if isinstance(text, Problem) else line("note", text) for text in folded(texts)]
 
 
-_MANY = 3
-_NUMBERED = re.compile(r"(?P<kind>[A-Za-z_]+)(?P<number>\d+)(?P<rest>[ :].*)", re.DOTALL)
-
-
-def folded(texts: Iterable[str]) -> list[str]:
-    """Return texts, of which three or more that say the same of components with numbers that follow each other are one,
-    in the place of the first: "encoder0 to encoder15: no HTM; using BTM".
-    """
-    runs: list[list[str]] = []
-    newest: dict[tuple[str, int, str], list[str]] = {}
-    for text in texts:
-        found = None if isinstance(text, Problem) else _NUMBERED.fullmatch(text)
-        run = None if found is None else newest.get((found["kind"], int(found["number"]) - 1, found["rest"]))
-        if run is None:
-            runs.append(run := [])
-        run.append(text)
-        if found is not None:
-            newest[found["kind"], int(found["number"]), found["rest"]] = run
-    return [text for run in runs for text in ([_of_several(run)] if len(run) >= _MANY else run)]
-
-
-def _of_several(texts: Sequence[str]) -> str:
-    names = [text.partition(" ")[0].rstrip(":") for text in (texts[0], texts[-1])]
-    rest = texts[0].partition(" ")[2].removeprefix("has ")
-    return f"{names[0]} to {names[1]}: {rest}"
-
-
 def target(description: "Description") -> str:
     """Describe the target, and how it is reached."""
     file = f" ({description.file})" if description.file else ""
     if description.qemu:
         return line("target", f"{description.name}{file}")
-    harts = description.harts
-    which = f"hart {harts[0]}" if len(harts) == 1 else f"harts {', '.join(map(str, harts))}"
-    return line("target", f"{description.name}{file}, {description.way}, {which}")
+    return line("target", f"{description.name}{file}, {description.way}, {harts_text(description.harts)}")
 
 
 def nothing(description: "Callable[[], Description]") -> list[str]:
@@ -167,8 +138,15 @@ def histories(harts: HartHistories) -> list[str]:
     accounted = f"{counted(total, 'byte')}: {decoded} decoded, {idle} idle, {skipped} skipped"
     if len(harts.histories) == 1:
         return [history(f"{_ran(*harts.histories.values())}; {accounted}")]
-    lines: list[str] = [history(f"hart {hart}: {_ran(found)}") for hart, found in sorted(harts.histories.items())]
-    return [*lines, line("trace", accounted)]
+    return [*_ran_on_each(harts.histories), line("trace", accounted)]
+
+
+def _ran_on_each(histories: Mapping[int, History]) -> Iterator[str]:
+    """Yield a line for each hart, and one for three or more that follow each other of which the same is said."""
+    ran = {hart: _ran(histories[hart]) for hart in sorted(histories)}
+    for group in alike(ran, lambda hart: f"hart{hart}", lambda hart: ran[hart]):
+        text = ran[group[-1]]
+        yield line("history", f"{harts_text(group)}: {text}", history=f"hart {group[-1]}: {text}")
 
 
 def checks(checked: Sequence[CheckRow]) -> list[str]:
@@ -282,10 +260,7 @@ def opened(capture: Capture) -> list[str]:
     elf = f" of {PurePath(capture.elf.path).name}" if capture.elf else ""
     first = f"RV{capture.xlen}{elf} on {capture.target}, {capture.created}, by {capture.tool}"
     lines: list[str] = [line("trace", first)]
-    lines += [
-        line("encoder", f"{e.in_force.name}, hart {e.hart}: {protocol(e.in_force)}{_unregistered(e)}")
-        for e in capture.encoders
-    ]
+    lines += encoders(capture.encoders, lambda it: f": {protocol(it.in_force)}{_unregistered(it)}")
     for stored in capture.sinks:
         fill = counted(len(stored.data), "byte") + (", older trace was overwritten" if stored.wrapped else "")
         fill += _frames_text(stored)
@@ -296,15 +271,36 @@ def opened(capture: Capture) -> list[str]:
     lines += [line("image", _image_text(image)) for image in capture.images]
     lines += kept(capture.registers, capture.memory)
     lines += [] if capture.unpacked is None else [line("files", _unpacked_text(capture.unpacked))]
-    return lines + [line("note", note) for note in capture.notes]
+    return lines + notes(capture.notes)
+
+
+def encoders(captured: Iterable[CapturedEncoder], said: Callable[[CapturedEncoder], str], state: str = "") -> list[str]:
+    """Return lines of encoders, whose harts they name: "encoder0, hart 0: ...". *said*: what follows the hart. *state*:
+    that of all, for programs; "": unknown.
+    """
+    lines: list[str] = []
+
+    def words(it: CapturedEncoder) -> tuple[str, int]:
+        return said(it), it.hart - number_of(it.in_force.name)
+
+    for group in alike(captured, lambda it: it.in_force.name, words):
+        text = f"{names_text([it.in_force.name for it in group])}, {harts_text([it.hart for it in group])}"
+        facts = {"encoders": [(it.in_force.name, state) for it in group]} if state else {}
+        lines.append(line("encoder", f"{text}{said(group[0])}", **facts))
+    return lines
 
 
 def _frames_text(sink: CapturedSink) -> str:
     """Return e.g. ", CoreSight frames (ATB IDs: encoder0 0x01, encoder1 0x02)": the ATB ID of each encoder."""
     if sink.frames is None:
         return ""
-    ids = ", ".join(f"{name} {atb_id:#04x}" for name, atb_id in sink.atb_ids.items())
+    groups = alike(sink.atb_ids, str, lambda name: sink.atb_ids[name] - number_of(name))
+    ids = ", ".join(f"{names_text(group)} {_ids_text([sink.atb_ids[name] for name in group])}" for group in groups)
     return f", CoreSight frames{' from pins' if sink.frames.value == 'tpiu' else ''} (ATB IDs: {ids})"
+
+
+def _ids_text(ids: Sequence[int]) -> str:
+    return " to ".join(f"{atb_id:#04x}" for atb_id in dict.fromkeys((ids[0], ids[-1])))
 
 
 def _unpacked_text(files: Unpacked) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.lists import ListError
 from rvtrace_gdb.console.commands.log import add_part, shown_harts
-from rvtrace_gdb.console.commands.shown_list import ShownTrace
+from rvtrace_gdb.console.commands.shown_list import ShownTrace, print_harts
 from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.locations import Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
@@ -67,8 +67,8 @@ def run(args: argparse.Namespace) -> int:
         decoded = say_about_trace(request.trace, session, shown)
         harts = shown_harts(decoded, request.hart)
         part.check(len(harts))
-        for hart in harts:
-            shown.rows(_lines(ShownTrace(session, decoded, shown, hart, len(harts) > 1), request))
+        each = (ShownTrace(session, decoded, shown, hart, len(harts) > 1) for hart in harts)
+        print_harts(shown, each, lambda hart: _lines(hart, request))
     return 0
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from rvtrace_gdb.console.commands import CommandParser, source_coverage
-from rvtrace_gdb.console.commands.shown_list import ShownTrace
+from rvtrace_gdb.console.commands.shown_list import ShownTrace, print_harts
 from rvtrace_gdb.console.commands.shown_list.early_list import EarlyList
 from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.hints import hints_of_history
@@ -367,10 +367,12 @@ def _print_list(verb: ListVerb, request: ListRequest, options: OutputOptions) ->
         if verb.show is None:
             return _print_status(session, lines, shown)
         shown.say(lines)
-        for hart in harts:
-            written = early.written_of(hart)
-            trace = ShownTrace(session, decoded, shown, hart, len(harts) > 1, request.modifiers, written, request.rtos)
-            shown.rows(verb.show(trace, request))
+        show, several, words = verb.show, len(harts) > 1, request.modifiers
+        each = (
+            ShownTrace(session, decoded, shown, hart, several, words, early.written_of(hart), request.rtos)
+            for hart in harts
+        )
+        print_harts(shown, each, lambda hart: show(hart, request))
     return _checked_status(decoded, harts) if verb.show is _check_lines else 0
 
 

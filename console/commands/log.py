@@ -7,7 +7,7 @@ from typing import Any
 
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.commands.lists import ListError
-from rvtrace_gdb.console.commands.shown_list import ShownTrace
+from rvtrace_gdb.console.commands.shown_list import ShownTrace, print_harts
 from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.locations import LocationError, Locations
 from rvtrace_gdb.console.options.request import RequestedTrace
@@ -115,8 +115,8 @@ def _print(request: LogCommandLine, options: OutputOptions, values: str) -> None
         decoded = say_about_trace(request.trace, session, shown)
         harts = shown_harts(decoded, request.hart)
         request.part.check(len(harts))
-        for hart in harts:
-            shown.rows(_lines(ShownTrace(session, decoded, shown, hart, len(harts) > 1), request, values))
+        each = (ShownTrace(session, decoded, shown, hart, len(harts) > 1) for hart in harts)
+        print_harts(shown, each, lambda hart: _lines(hart, request, values))
 
 
 def shown_harts(decoded: Decoded, hart: int | None) -> list[int]:

@@ -65,6 +65,7 @@ from rvtrace_gdb.controlregs.trace_control.request import (
     TraceRequest,
 )
 from rvtrace_gdb.support.errors import Progress, RvtraceError
+from rvtrace_gdb.support.numbered import names_text
 
 _BITS_MAX = 12
 _ADVICE = "trace one of them, or let each feed a sink of its own"
@@ -404,10 +405,10 @@ class StartSequence(TraceStart):
             if top.name not in self._clock and len(self._graph.encoders_of(top)) > 1:
                 text = "each encoder below it counts its own, and times of different harts cannot be compared"
                 self._notes.append(f"{top.name} has no timestamp unit to share: {text}")
-        clocks = sorted(set(self._clock.values()))
+        clocks = sorted(set(self._clock.values()), key=lambda name: (len(name), name))
         if len(clocks) > 1 and trace.ts_mode == TsMode.INTERNAL_SYSTEM:
             text = "times of harts below different ones cannot be compared"
-            self._notes.append(f"{' and '.join(clocks)} each count their own time: {text}")
+            self._notes.append(f"{names_text(clocks)} each count their own time: {text}")
 
     def _start_encoders(self) -> None:
         trace = self._request.trace

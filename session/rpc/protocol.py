@@ -296,7 +296,7 @@ def reported_facts(lines: Sequence[str]) -> dict[str, object]:
     facts = [fact for line in lines if isinstance(line, Line) for fact in line.facts.items()]
     state: dict[str, object] = {name: int(value) for name, value in facts if name in _FLAGS}
     state |= {name: value for name, value in facts if name in _TEXTS}
-    encoders = dict(value for name, value in facts if name == "encoder")
+    encoders = dict(value for name, values in facts if name == "encoders" for value in values)
     if encoders:
         state["encoders"] = [{"name": name, "state": state} for name, state in encoders.items()]
     fills = [value for name, value in facts if name == "filled"]

@@ -45,7 +45,7 @@ def recording(registers: CtrRegisterValues) -> str:
     return report.line(
         registers.name,
         f"CTR {registers.version}, {registers.depth} entries, {_what(registers)}",
-        encoder=(registers.name, "stopped"),
+        encoders=[(registers.name, "stopped")],
     )
 
 
@@ -62,7 +62,7 @@ def status(records: CapturedRecords, now: CtrStatus | RvtraceError | None) -> li
         state = "frozen" if settings(registers).frozen else "recording"
         lines.append(
             report.line(
-                "state", _status_text(now), encoder=(registers.name, state), records=(now.recorded, registers.depth)
+                "state", _status_text(now), encoders=[(registers.name, state)], records=(now.recorded, registers.depth)
             )
         )
     else:

@@ -87,7 +87,7 @@ class TracerTrace(TransferSource):
     def _tracer_line(self, more: str, state: str) -> str:
         size = ENTRY.size * len(self._entries)
         text = f"{self.tracer.name}, hart {self.tracer.hart}: {counted(len(self._entries), 'pair')}{more}"
-        return report.line("tracer", text, encoder=(self.tracer.name, state), filled=(size, 0))
+        return report.line("tracer", text, encoders=[(self.tracer.name, state)], filled=(size, 0))
 
     def _device_state(self) -> object:
         return self._access.status()

@@ -225,7 +225,7 @@ class TacitTrace(TransferSource):
         encoder, size = part.encoder, len(part.data)
         shown = "off until the hart runs" if state == "waiting" else state
         text = f"{encoder.name}, hart {encoder.hart}: {counted(size, 'byte')}, {shown}"
-        return report.line("tacit", text, encoder=(encoder.name, state), filled=(size, encoder.size))
+        return report.line("tacit", text, encoders=[(encoder.name, state)], filled=(size, encoder.size))
 
     def close(self) -> None:
         """End the trace, which nobody reads any more, and would not end in its buffer; and the link."""

@@ -1,6 +1,6 @@
 """A trace that encoders record, in lines that are ready to print: what was set up, what is there now, how it ended."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Protocol
 
 from rvtrace_gdb.controlregs.graph import CORESIGHT
@@ -15,6 +15,7 @@ from rvtrace_gdb.session.sources.options import Armed
 from rvtrace_gdb.session.sources.started_components import StartedComponents
 from rvtrace_gdb.session.target.link import Link
 from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.numbered import alike, folded, names_text, numbers_text
 from rvtrace_gdb.support.text import warning
 
 
@@ -35,7 +36,7 @@ def started(live: RecordedTrace) -> list[str]:
     """Describe what `trace start` has set up, and which requests were not granted."""
     made = live.components.in_force
     outlets = {sink.name for sink in live.components.graph.sinks}
-    encoders = report.folded(f"{encoder.name}: {report.protocol(encoder)}" for encoder in made.encoders)
+    encoders = folded(f"{encoder.name}: {report.protocol(encoder)}" for encoder in made.encoders)
     lines = [report.line("tracing", text, begun=True) for text in encoders]
     lines += [report.line("into", f"{sink.name}: {report.buffer(sink)}") for sink in made.ram_sinks]
     lines += [report.line("into", f"{name}: {what}") for name, what in _outlets(made, outlets)]
@@ -123,15 +124,23 @@ def _harts_line(states: dict[int, str], *, answered: bool) -> str:
     last = "" if answered else f" when OpenOCD saw {'them' if several else 'it'} last"
     if not several:
         return report.line("hart", *(f"{state}{last}" for state in states.values()))
-    return report.line("harts", ", ".join(f"{hart} {state}" for hart, state in sorted(states.items())) + last)
+    groups = alike(sorted(states), lambda hart: f"hart{hart}", lambda hart: states[hart])
+    return report.line("harts", ", ".join(f"{numbers_text(group)} {states[group[0]]}" for group in groups) + last)
 
 
 def _encoders(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
     found = {status.name: status for status in now.encoders}
-    for in_force in trace.components.in_force.encoders:
-        state = _encoder_state(found.get(in_force.name), trace.tracing, armed=bool(trace.armed))
-        what = f"{in_force.name} at {in_force.base:#x}: {state}, {report.protocol(in_force)}"
-        yield report.line("encoder", what, encoder=(in_force.name, state))
+    encoders = {it.name: it for it in trace.components.in_force.encoders}
+    states = {name: _encoder_state(found.get(name), trace.tracing, armed=bool(trace.armed)) for name in encoders}
+    said = {name: f"{states[name]}, {report.protocol(it)}" for name, it in encoders.items()}
+    for group in alike(encoders, str, lambda name: said[name]):
+        what = f"{_placed(group, encoders[group[0]].base)}: {said[group[0]]}"
+        yield report.line("encoder", what, encoders=[(name, states[name]) for name in group])
+
+
+def _placed(names: Sequence[str], base: int) -> str:
+    """Return the name of one component with its address, or the names of several."""
+    return f"{names[0]} at {base:#x}" if len(names) == 1 else names_text(names)
 
 
 def _passing(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
@@ -143,10 +152,9 @@ def _passing(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
         "stream": graph.stream_sinks,
     }  # fmt: skip
     for kind, components in kinds.items():
-        for component in components:
-            if component.name in found:
-                what = f"{component.name} at {component.base:#x}: {_passing_state(found[component.name])}"
-                yield report.line(kind, what)
+        bases = {component.name: component.base for component in components if component.name in found}
+        for group in alike(bases, str, lambda name: _passing_state(found[name])):
+            yield report.line(kind, f"{_placed(group, bases[group[0]])}: {_passing_state(found[group[0]])}")
 
 
 def _encoder_state(status: EncoderStatus | None, tracing: bool, *, armed: bool) -> str:

@@ -1,6 +1,7 @@
 """A list of a trace at the shell: its lines, or JSON objects, with the symbols of the program."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 from rvtrace_gdb.console.output import PAGE, CommandOutput
@@ -12,7 +13,8 @@ from rvtrace_gdb.session.rpc import pages
 from rvtrace_gdb.session.rpc.list_selection import Range
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.text import json_line, printable
+from rvtrace_gdb.support.numbered import MANY, harts_text
+from rvtrace_gdb.support.text import Line, json_line, printable
 from rvtrace_gdb.views import json_rows
 from rvtrace_gdb.views.addresses import address_text
 
@@ -47,7 +49,7 @@ class ShownTrace(NamedTuple):
         if not self.output.json:
             self.output.say(found.lines)
             if notice and begin >= end and not self.written:  # it is the answer
-                yield f"hart {self.hart}\t{notice}" if self.is_one_of_several else notice
+                yield Line(f"hart {self.hart}\t{notice}" if self.is_one_of_several else notice, no_rows=notice)
             elif notice:
                 self.output.say([notice])
         begin += self.written
@@ -102,3 +104,30 @@ class ShownTrace(NamedTuple):
         fields = self.place((pc,) if name is None else (pc, name, 0))
         fields.pop("offset", None)
         return fields
+
+
+def print_harts(
+    output: CommandOutput, harts: Iterable[ShownTrace], lines: Callable[[ShownTrace], Iterator[str]]
+) -> None:
+    """Print the list of each hart, which *lines* returns. Three or more harts in a row that have no rows for the same
+    reason are one line: "harts 0 to 15<TAB>No gaps: the history is complete.".
+    """
+    empty: list[tuple[int, Line]] = []
+    for hart in harts:
+        rows = lines(hart)
+        first = next(rows, None)
+        if isinstance(first, Line) and "no_rows" in first.facts:
+            empty.append((hart.hart, first))
+        elif first is not None:
+            output.rows(_lines_of_empty(empty))
+            empty.clear()
+            output.rows(chain([first], rows))
+    output.rows(_lines_of_empty(empty))
+
+
+def _lines_of_empty(answers: Iterable[tuple[int, Line]]) -> list[str]:
+    lines: list[str] = []
+    for notice, group in groupby(answers, lambda answer: answer[1].facts["no_rows"]):
+        harts, texts = zip(*group, strict=True)
+        lines += [f"{harts_text(harts)}\t{notice}"] if len(harts) >= MANY else texts
+    return lines

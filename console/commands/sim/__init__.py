@@ -96,7 +96,7 @@ class ReportLines(SimulationReport):
         self._say(f"OpenOCD configuration{kept}:\n")
         self._say("".join(f"    {line}\n" for line in config.splitlines()))
         if request.served.side_door:
-            self._say(f"the side door is {request.served.side_door} (transport/simulated/server.py describes it)")
+            self._say(f"the side door is {request.served.side_door} (docs/simulated-target.md describes it)")
         self._say(f"listening on {where}; end with Ctrl-C")
         sys.stdout.flush()
 

@@ -57,11 +57,18 @@ class NotATarget(DescriptionError):
     """A name of no file and no shipped target."""
 
     def __init__(self, text: str) -> None:
-        import difflib  # for this message alone
-
-        like = difflib.get_close_matches(text, target_names(), 1)
+        like = _names_like(text)
         meant = f', did you mean "{like[0]}"?' if like else ""
         super().__init__(f'there is no file and no shipped target "{text}"{meant or "; `rvtrace targets` lists them"}')
+
+
+def _names_like(text: str) -> list[str]:
+    """Return the name that *text* is part of, or close to, if any: "k3" is of spacemit-k3."""
+    import difflib  # for a message alone
+
+    names = target_names()
+    parts = [name for name in names if text and text.lower() in name]
+    return parts if len(parts) == 1 else difflib.get_close_matches(text, names, 1)
 
 
 class NeedsBase(DescriptionError):

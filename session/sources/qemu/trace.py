@@ -123,14 +123,9 @@ def target_line(name: str, file: str, ring: Ring) -> str:
 
 def encoders(captured_encoders: Iterable[CapturedEncoder], *, tracing: bool) -> list[str]:
     state = "tracing" if tracing else "off"
-    return [
-        common.line(
-            "encoder",
-            f"{it.in_force.name}, hart {it.hart}, in software: {state}, {common.protocol(it.in_force)}",
-            encoder=(it.in_force.name, state),
-        )
-        for it in captured_encoders
-    ]
+    return common.encoders(
+        captured_encoders, lambda it: f", in software: {state}, {common.protocol(it.in_force)}", state
+    )
 
 
 def ring_line(ring: Ring, traces: Sequence[HartTrace]) -> str:

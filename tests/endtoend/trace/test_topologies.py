@@ -109,11 +109,11 @@ def test_each_sink_has_a_stream_of_its_own(outcome: Outcome) -> None:
 
 def test_what_is_said_of_the_components(outcome: Outcome) -> None:
     said = outcome.said["trace status"]
-    assert re.search("^harts:    0 halted, 1 halted, 2 halted, 3 halted$", said, re.M)
+    assert re.search("^harts:    0 to 3 halted$", said, re.M)
     assert sorted(re.findall(r"^funnel: +(\w+) at \S+: on$", said, re.M)) == ["cluster0", "cluster1", "top"]
     assert re.search(r"^sink:     memory at 0x40020000: SMEM 0x50000000, \d+ of 262144 bytes$", said, re.M)
     assert re.search(r"^sink:     own at 0x40021000: SRAM, \d+ of 32768 bytes$", said, re.M)
-    assert len(re.findall(r"^encoder:  e\d at \S+: tracing, ", said, re.M)) == HARTS
+    assert re.findall(r"^encoder:  (.*): tracing, ", said, re.M) == [f"e0 to e{HARTS - 1}"]
 
 
 def test_one_hart_goes_back_and_comes_back(outcome: Outcome) -> None:

@@ -45,7 +45,7 @@ def test_nothing_is_traced() -> None:
         (["plain", Line("x")], {}),
         ([Line("a", filled=(5, 10)), Line("b", filled=(7, 0), unread=3)], {"captured": 12, "size": 10, "unread": 3}),
         ([Line("a", records=(1, 16)), Line("b", records=(2, 16))], {"records": {"there": 3, "depth": 32}}),
-        ([Line("a", encoder=("ctr0", "stopped")), Line("b", encoder=("ctr0", "frozen"))],
+        ([Line("a", encoders=[("ctr0", "stopped")]), Line("b", encoders=[("ctr0", "frozen")])],
          {"encoders": [{"name": "ctr0", "state": "frozen"}]}),
         ([warning("it is not complete", lost="so"), Line("c", ended=True)], {"ended": 1, "lost": ["so"]}),
     ],

@@ -19,7 +19,7 @@ FROZEN = 1 << 31
 def changes(line: str) -> bool:
     """Whether the status line takes the trace for one that may change."""
     assert isinstance(line, Line)
-    name, state = line.facts["encoder"]
+    [(name, state)] = line.facts["encoders"]
     return TraceState(encoders={name: state}).tracing
 
 

@@ -66,8 +66,9 @@ def test_a_file_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("hifive", 'there is no file and no shipped target "hifive"; `rvtrace targets` lists them'),
+        ("board", 'there is no file and no shipped target "board"; `rvtrace targets` lists them'),
         ("hifive-premier-550", f'there is no file and no shipped target "hifive-premier-550", did you mean "{P550}"?'),
+        *[(it, f'there is no file and no shipped target "{it}", did you mean "spacemit-k3"?') for it in ("k3", "K3")],
         ("./hifive", "hifive: cannot be read: No such file or directory"),
         ("hifive.toml", "hifive.toml: cannot be read: No such file or directory"),
     ],
