@@ -31,7 +31,7 @@ from rvtrace_gdb.session.errors import NotResumed
 from rvtrace_gdb.session.formats.sinks import HartHistories
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.numbered import alike, folded, harts_text, names_text, number_of
+from rvtrace_gdb.support.numbered import alike, component_number, folded, harts_text, names_text
 from rvtrace_gdb.support.system import memory_size
 from rvtrace_gdb.support.text import Line, Problem, counted, printable, warning
 
@@ -274,19 +274,19 @@ def opened(capture: Capture) -> list[str]:
     return lines + notes(capture.notes)
 
 
-def encoders(captured: Iterable[CapturedEncoder], said: Callable[[CapturedEncoder], str], state: str = "") -> list[str]:
-    """Return lines of encoders, whose harts they name: "encoder0, hart 0: ...". *said*: what follows the hart. *state*:
+def encoders(captured: Iterable[CapturedEncoder], text: Callable[[CapturedEncoder], str], state: str = "") -> list[str]:
+    """Return lines of encoders, whose harts they name: "encoder0, hart 0: ...". *text*: what follows the hart. *state*:
     that of all, for programs; "": unknown.
     """
     lines: list[str] = []
 
-    def words(it: CapturedEncoder) -> tuple[str, int]:
-        return said(it), it.hart - number_of(it.in_force.name)
+    def words(encoder: CapturedEncoder) -> tuple[str, int]:
+        return text(encoder), encoder.hart - component_number(encoder.in_force.name)
 
     for group in alike(captured, lambda it: it.in_force.name, words):
-        text = f"{names_text([it.in_force.name for it in group])}, {harts_text([it.hart for it in group])}"
+        whose = f"{names_text([it.in_force.name for it in group])}, {harts_text([it.hart for it in group])}"
         facts = {"encoders": [(it.in_force.name, state) for it in group]} if state else {}
-        lines.append(line("encoder", f"{text}{said(group[0])}", **facts))
+        lines.append(line("encoder", f"{whose}{text(group[0])}", **facts))
     return lines
 
 
@@ -294,7 +294,7 @@ def _frames_text(sink: CapturedSink) -> str:
     """Return e.g. ", CoreSight frames (ATB IDs: encoder0 0x01, encoder1 0x02)": the ATB ID of each encoder."""
     if sink.frames is None:
         return ""
-    groups = alike(sink.atb_ids, str, lambda name: sink.atb_ids[name] - number_of(name))
+    groups = alike(sink.atb_ids, str, lambda name: sink.atb_ids[name] - component_number(name))
     ids = ", ".join(f"{names_text(group)} {_ids_text([sink.atb_ids[name] for name in group])}" for group in groups)
     return f", CoreSight frames{' from pins' if sink.frames.value == 'tpiu' else ''} (ATB IDs: {ids})"
 

@@ -36,15 +36,15 @@ def _of_several(texts: Sequence[str]) -> str:
     return f"{names[0]} to {names[1]}: {rest}"
 
 
-def alike(items: Iterable[T], name: Callable[[T], str], said: Callable[[T], object]) -> list[list[T]]:
+def alike(items: Iterable[T], name: Callable[[T], str], fact: Callable[[T], object]) -> list[list[T]]:
     """Return items in groups. Three or more, one after another, are a group if their names have numbers that follow
-    each other, up or down, and the same is said of them; every other item is a group of its own. A group goes up.
+    each other, up or down, and one *fact* holds for all; every other item is a group of its own. A group goes up.
     """
     groups: list[list[T]] = []
     step = 0
     for item in items:
         last = groups[-1] if groups else []
-        found = _step(name(last[-1]), name(item)) if last and said(last[-1]) == said(item) else 0
+        found = _step(name(last[-1]), name(item)) if last and fact(last[-1]) == fact(item) else 0
         if found and (len(last) == 1 or found == step):
             last.append(item)
         else:
@@ -63,7 +63,7 @@ def _step(before: str, after: str) -> int:
     return step if abs(step) == 1 else 0
 
 
-def number_of(name: str) -> int:
+def component_number(name: str) -> int:
     """Return the number of a component, 0 if its name ends with none."""
     found = _NAME.fullmatch(name)
     return 0 if found is None else int(found["number"])

@@ -134,11 +134,11 @@ def _encoders(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
     states = {name: _encoder_state(found.get(name), trace.tracing, armed=bool(trace.armed)) for name in encoders}
     said = {name: f"{states[name]}, {report.protocol(it)}" for name, it in encoders.items()}
     for group in alike(encoders, str, lambda name: said[name]):
-        what = f"{_placed(group, encoders[group[0]].base)}: {said[group[0]]}"
+        what = f"{_component_place(group, encoders[group[0]].base)}: {said[group[0]]}"
         yield report.line("encoder", what, encoders=[(name, states[name]) for name in group])
 
 
-def _placed(names: Sequence[str], base: int) -> str:
+def _component_place(names: Sequence[str], base: int) -> str:
     """Return the name of one component with its address, or the names of several."""
     return f"{names[0]} at {base:#x}" if len(names) == 1 else names_text(names)
 
@@ -154,7 +154,7 @@ def _passing(trace: RecordedTrace, now: GraphStatus) -> Iterator[str]:
     for kind, components in kinds.items():
         bases = {component.name: component.base for component in components if component.name in found}
         for group in alike(bases, str, lambda name: _passing_state(found[name])):
-            yield report.line(kind, f"{_placed(group, bases[group[0]])}: {_passing_state(found[group[0]])}")
+            yield report.line(kind, f"{_component_place(group, bases[group[0]])}: {_passing_state(found[group[0]])}")
 
 
 def _encoder_state(status: EncoderStatus | None, tracing: bool, *, armed: bool) -> str:
