@@ -45,6 +45,6 @@ def test_a_hart_records_until_it_freezes() -> None:
     records = WITH_RECORDS.records[0]
     for status, recording in ((0, True), (FROZEN, False)):
         found = ctr.status(records, CtrStatus(replace(records.in_force, status=status), 1))
-        states = [line for line in found if isinstance(line, Line) and "encoder" in line.facts]
+        states = [line for line in found if isinstance(line, Line) and "encoders" in line.facts]
         assert changes(states[-1]) == recording
     assert not changes(ctr.recording(records.in_force)), "of a capture"
