@@ -10,12 +10,12 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.tandem.plausibility import is_tandem_trace as is_tandem
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, values_of
-from rvtrace_gdb.session.capture.model import Capture, Captured, CapturedSink
+from rvtrace_gdb.session.capture.model import Capture, Captured, CapturedRecords, CapturedSink
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.formats import tandem as formats_tandem
 from rvtrace_gdb.session.formats.detect_options import better_layout, guess
 from rvtrace_gdb.session.formats.likely_frames import frames_that_make_sense
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, is_imported
+from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, is_imported, why_unreadable
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import hint, warning
@@ -34,7 +34,25 @@ def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress, *, 
         if framed:
             return framed[:1]
     found = guess(capture, decoded, progress)
-    return [] if found is None else [hint(f"the trace fits far better {_changes(*found)}")]
+    if found is not None:
+        return [hint(f"the trace fits far better {_changes(*found)}")]
+    return _hint_of_other_format(capture, decoded, progress) if raw or is_imported(capture) or capture.branches else []
+
+
+def _hint_of_other_format(capture: Capture, decoded: Decoded, progress: Progress) -> list[str]:
+    """Return a hint if bytes that are not of the given format are of another one."""
+    if len(decoded.sinks) != 1 or why_unreadable(capture, decoded.harts) is None:
+        return []
+    from rvtrace_gdb.session.formats.likely_format import likely_format  # few traces are of other formats
+
+    [sink] = decoded.sinks
+    xlen, wrapped = decoded.program.xlen, not isinstance(sink, CapturedRecords) and sink.wrapped
+    if capture.branches:
+        form = frames_that_make_sense(sink.data, Options(), xlen, wrapped)
+        if form is not None:
+            return [hint(f"the bytes look like frames of CoreSight: --frames {form}, with --ntrace or --etrace")]
+    option = likely_format(sink.data, decoded.program, xlen, progress, wrapped=wrapped)
+    return [] if option is None else [hint(f"the trace fits far better with {option}")]
 
 
 def hints_of_messages(beginning: bytes, options: EncoderTraceOptions, xlen: int, wrapped: bool) -> list[str]:

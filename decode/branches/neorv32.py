@@ -135,14 +135,14 @@ def history_of(
     decoder.end(whole, settings)
     if whole < len(data):
         decoder.history.loss(skipped(len(data) - whole, _CUT), whole)
-    return decoder.history.finish(len(data), len(data) - whole)
+    return decoder.history.finish(len(data), len(data) - whole + decoder.skipped)
 
 
 class _PairDecoder:
-    """Makes a history of entries, the oldest first."""
+    """Makes a history of entries, the oldest first. *skipped*: bytes of those that could not be used."""
 
     def __init__(self, history: TransferHistory) -> None:
-        self.history = history
+        self.history, self.skipped = history, 0
         self._here: int | None = None  # the instruction that ran after the last entry
         self._begin: int | None = None
 
@@ -207,10 +207,12 @@ class _PairDecoder:
             history.run((self._here,))
         history.contradiction(code, offset)
         self._here = None
-        if not isinstance(history.code.instruction(pair.source), str):
-            history.builder.resume(pair.source, offset)
-            history.run((pair.source,))
-            self._here = pair.destination
+        if isinstance(history.code.instruction(pair.source), str):
+            self.skipped += ENTRY.size
+            return
+        history.builder.resume(pair.source, offset)
+        history.run((pair.source,))
+        self._here = pair.destination
 
     def _was_halted(self, pair: DeltaPair) -> bool:
         """Return whether a debugger halted the hart there and let it go on: the trace pauses in debug mode."""

@@ -193,7 +193,10 @@ class _FormatSigns(NamedTuple):
 
 
 _FORMATS = {NTrace: _FormatSigns("N-Trace", 25), EtraceTraceOptions: _FormatSigns("E-Trace", 75)}
-_BRANCHES = _FormatSigns("a trace of transfers", 75)
+_BRANCHES = {
+    "neorv32": _FormatSigns("pairs of NEORV32's TRACER", 75), "tacit": _FormatSigns("TACIT", 75),
+    "ctxp": _FormatSigns("CTXP", 75), "gem5": _FormatSigns("E-Trace of gem5", 75),
+}  # fmt: skip
 _TANDEM = _FormatSigns("a tandem trace", 25)
 
 
@@ -246,7 +249,8 @@ def _problem(captured: Captured, capture: Capture, instructions: int) -> str | N
     if isinstance(captured, CapturedRecords) or _is_of_other_parameters(captured):
         return None
     trace_options = sinks.options_of_sink(captured, capture.encoders)
-    kind = _BRANCHES if isinstance(trace_options, BranchPort) else _FORMATS.get(type(trace_options), _TANDEM)
+    kind = _FORMATS.get(type(trace_options), _TANDEM)
+    kind = _BRANCHES[trace_options.kind] if isinstance(trace_options, BranchPort) else kind
     sensible, others = _share_of_messages(captured.data, trace_options, capture.xlen, wrapped=captured.wrapped)
     size = sensible + others
     if sensible and sensible * 100 >= size * (_OF_FEW if size < _FEW else kind.least):
@@ -294,6 +298,10 @@ def _items(data: bytes, itemizer: format.AnyItemizer) -> Iterator[Any]:
 
 def _judge(trace_options: TraceOptions) -> Callable[[Any], bool]:
     """Return a function that returns whether an item is a message that such an encoder sends."""
+    if isinstance(trace_options, BranchPort):
+        from rvtrace_gdb.decode.branches.plausibility import PlausibleEntries  # few traces are
+
+        return PlausibleEntries(trace_options.kind)
     wording = registry.format_of(trace_options).wording(trace_options)
     if isinstance(trace_options, EtraceTraceOptions):
         return lambda item: (item.packet or item.data) is not None and not wording.is_odd(item)
