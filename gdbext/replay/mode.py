@@ -108,7 +108,8 @@ class OsAbi:
         if self._user is not None or chosen != "auto" or not guessed_linux:
             return
         self._user, self._until = chosen, until
-        gdb.execute("set osabi none", to_string=True)
+        with contextlib.suppress(gdb.error):  # it is set, but the registers of a hart without power cannot be read
+            gdb.execute("set osabi none", to_string=True)
 
     def lines(self) -> list[str]:
         """Return a line for `trace status` while gdb's OS ABI is not the one it guessed."""

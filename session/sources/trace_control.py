@@ -44,6 +44,7 @@ from rvtrace_gdb.session.target.link import (
     notes_of,
     open_link,
     pcs_of,
+    power_states,
     states,
 )
 from rvtrace_gdb.session.target.target_state import LinkReader, SavedTarget, wishes_of
@@ -180,7 +181,13 @@ class LiveTrace(TraceSource):
 
     def harts(self) -> dict[int, str]:
         """Return the state of each traced hart ("halted", "running", ...). Raises transport errors."""
-        return states(self.link, [encoder.hart for encoder in self.hardware.encoders])
+        asked = states if self.hardware.power is None else power_states
+        return asked(self.link, [encoder.hart for encoder in self.hardware.encoders])
+
+    def _harts_on(self) -> list[int]:
+        """Return the traced harts that were on at the last `_ask_power`."""
+        off = {} if self.hardware.power is None else self.hardware.power.off
+        return [encoder.hart for encoder in self.hardware.encoders if encoder.hart not in off]
 
     def unread(self) -> int:
         """Return about how many bytes a read-out would fetch from the target. Raises as `components_now`."""
@@ -198,7 +205,8 @@ class LiveTrace(TraceSource):
             return None
         try:
             with self.link.unpolled():
-                return (runs, self.components_now()) if set(self.harts().values()) == {"halted"} else None
+                now = self.components_now()
+                return (runs, now) if set(states(self.link, self._harts_on()).values()) == {"halted"} else None
         except RvtraceError:
             return None
 
@@ -275,7 +283,7 @@ class LiveTrace(TraceSource):
         self._last_traps.may_ask(())
         if self.state is not None:
             self.state.forget_end()
-        halted = halted_of(self.link, [encoder.hart for encoder in self.hardware.encoders])
+        halted = halted_of(self.link, self._harts_on())
         try:
             refused = self._stop_components(progress, ending=ending)
             lost = self.components.lost_sinks()
@@ -292,7 +300,7 @@ class LiveTrace(TraceSource):
             return
         self.incomplete, self.halted = False, halted if self.tracing else ()
         self._check_encoders()
-        self._ends = pcs_of(self.link, [encoder.hart for encoder in self.hardware.encoders])
+        self._ends = pcs_of(self.link, self._harts_on())
         if self.tracing:
             self._last_traps.may_ask(halted)
 

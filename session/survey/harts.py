@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from rvtrace_gdb.session.target.link import Link, other_type
+from rvtrace_gdb.session.target.link import NO_POWER, Link, other_type
+from rvtrace_gdb.transport.openocd.availability import unavailable
 from rvtrace_gdb.transport.openocd.csrs import HartNotHalted, OpenOcdCsrs
 from rvtrace_gdb.transport.openocd.errors import OpenOcdRefused
 
@@ -17,7 +18,7 @@ VENDORS: Mapping[int, str] = {
     0x710: "SpacemiT",
 }
 """By mvendorid, which is a JEDEC manufacturer ID."""
-_GONE = ("unknown", "unavailable")
+_GONE = ("unknown", NO_POWER)
 
 
 @dataclass(frozen=True)
@@ -55,17 +56,19 @@ def find(link: Link) -> list[SurveyedHart]:
     link.state()  # which connects
     before, found = link.target, []
     with link.unpolled():
+        cores = [name for number, name in enumerate(link.targets) if not other_type(link, number)]
+        off = unavailable(link.command, cores)
         try:
             for number, name in enumerate(link.targets):
                 link.target = name
-                found.append(_surveyed_hart(link, number, name))
+                found.append(_surveyed_hart(link, number, name, is_off=name in off))
         finally:
             link.target = before
     return found
 
 
-def _surveyed_hart(link: Link, number: int, name: str) -> SurveyedHart:
-    state, other = link.state(), other_type(link, number)
+def _surveyed_hart(link: Link, number: int, name: str, *, is_off: bool) -> SurveyedHart:
+    state, other = NO_POWER if is_off else link.state(), other_type(link, number)
     if other:
         return SurveyedHart(number, name, state, problem=f"{other}: no RISC-V core", other=other)
     if state in _GONE:

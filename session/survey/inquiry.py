@@ -241,7 +241,7 @@ def _probed(board: _Board, ask: Ask) -> list[SurveyedComponent]:
             raise BoardError(_NOWHERE)
         _probe(board, ask, _allowed(board, answer))
         components = _of_tree(board, ask) if board.tree else parts.probed(board.seen.values())
-        wiring.check_complete(components)
+        wiring.check_complete(components, _asleep(board.seen.values()))
         return components
 
     default = NONE if board.tree else None
@@ -281,12 +281,16 @@ def _probe(board: _Board, ask: Ask, bases: Sequence[int]) -> None:
         return
     found = probing.probe(board.link, bases)
     _tell(ask, found)
-    asleep = [each for each in found if each.answer is ProbeAnswer.MAYBE_IN_RESET]
+    asleep = _asleep(found)
     if asleep and _may_wake(ask, asleep):
         awake = probing.wake(board.link, asleep)
         _tell(ask, awake)
         found = [each for each in found if each not in asleep] + awake
     board.seen |= {each.base: each for each in found}
+
+
+def _asleep(seen: Iterable[ProbedComponent]) -> list[ProbedComponent]:
+    return [each for each in seen if each.answer is ProbeAnswer.MAYBE_IN_RESET]
 
 
 def _tell(ask: Ask, seen: Iterable[ProbedComponent]) -> None:
@@ -295,8 +299,7 @@ def _tell(ask: Ask, seen: Iterable[ProbedComponent]) -> None:
 
 
 def _may_wake(ask: Ask, asleep: Sequence[ProbedComponent]) -> bool:
-    where = ", ".join(line.partition(": ")[0] for line in probing.lines(asleep))
-    text = f"Wake what may be components in reset, at {where}? y or n"
+    text = f"Wake what may be components in reset, at {probing.places(asleep)}? y or n"
     return ask.ask(Question(text, "--wake", yes_or_no, "n", "default", "", _WAKING)).value
 
 

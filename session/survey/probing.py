@@ -97,6 +97,11 @@ def lines(seen: Iterable[ProbedComponent]) -> Iterator[str]:
             yield f"{where}: {text}"
 
 
+def places(seen: Iterable[ProbedComponent]) -> str:
+    """Return the addresses that were looked at, as in `lines`."""
+    return ", ".join(line.partition(": ")[0] for line in lines(seen))
+
+
 def _member_runs(members: Sequence[ProbedComponent]) -> Iterator[list[ProbedComponent]]:
     run: list[ProbedComponent] = []
     for member in members:

@@ -7,8 +7,10 @@ Ref: RISC-V Trace Control Interface 1.0, ratified 2024-11-21, "Connections Betwe
 
 from collections.abc import Callable, Iterable, Sequence
 
+from rvtrace_gdb.controlregs.trace_control.discovery import ProbedComponent
 from rvtrace_gdb.session.survey import arm_trace_bus
 from rvtrace_gdb.session.survey.parts import SurveyedComponent
+from rvtrace_gdb.session.survey.probing import places
 from rvtrace_gdb.session.survey.questions import Ask, Question, Unfit
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -25,15 +27,19 @@ class Incomplete(Unfit):
     """Components are missing without which nothing can be traced."""
 
 
-def check_complete(parts: Sequence[SurveyedComponent]) -> None:
-    """Raise Incomplete, unless there are an encoder and a sink."""
+def check_complete(parts: Sequence[SurveyedComponent], asleep: Sequence[ProbedComponent] = ()) -> None:
+    """Raise Incomplete, unless there are an encoder and a sink. *asleep*: what may be components in reset."""
     kinds = {part.kind for part in parts}
+    other, more = "allow other addresses with --probe, from the chip's manual", "allow more addresses (--probe)"
+    if asleep:
+        wake = f"what is at {places(asleep)} may be in reset: --wake finds out; or "
+        other, more = wake + other, wake + more
     if not kinds:
-        raise Incomplete("no trace component was found: allow other addresses with --probe, from the chip's manual")
+        raise Incomplete(f"no trace component was found: {other}")
     if "encoder" not in kinds:
-        raise Incomplete("no trace encoder was found, so nothing can be traced: allow more addresses (--probe)")
+        raise Incomplete(f"no trace encoder was found, so nothing can be traced: {more}")
     if not kinds & set(SINKS):
-        raise Incomplete("no sink was found, so trace has nowhere to go: allow more addresses (--probe)")
+        raise Incomplete(f"no sink was found, so trace has nowhere to go: {more}")
 
 
 def harts(parts: Sequence[SurveyedComponent], names: Sequence[str], ask: Ask) -> None:

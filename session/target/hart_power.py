@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from rvtrace_gdb.controlregs.target import Target
 from rvtrace_gdb.session.description.model import Description, power_of
-from rvtrace_gdb.session.target.link import UNKNOWN_STATES, Link, states
+from rvtrace_gdb.session.target.link import UNKNOWN_STATES, Link, power_states
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 
 
@@ -31,7 +31,8 @@ class HartPower:
 
     def ask(self) -> None:
         """Ask for the state of all harts. Raises HartUnreachable and the transport's errors."""
-        self.off = {hart: state for hart, state in states(self._link, self._harts).items() if state in UNKNOWN_STATES}
+        found = power_states(self._link, self._harts)
+        self.off = {hart: state for hart, state in found.items() if state in UNKNOWN_STATES}
 
 
 def off_harts(link: Link, description: Description) -> dict[int, str]:

@@ -12,6 +12,7 @@ from rvtrace_gdb.controlregs.target import CsrAccess, CsrAnswer, CsrRequest, Tar
 from rvtrace_gdb.session.description.model import Description, EncoderDescription
 from rvtrace_gdb.session.errors import HartUnreachable, OtherOpenOcd
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.transport.openocd.availability import unavailable
 from rvtrace_gdb.transport.openocd.csrs import HartNotHalted, OpenOcdCsrs
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 
@@ -120,6 +121,7 @@ class Link(Target, Protocol):
 
 UNKNOWN_STATES = frozenset({"unknown", "unavailable", "examine deferred"})
 """OpenOCD's states of a hart that it does not reach; one may have been left out with -defer-examine."""
+NO_POWER = "unavailable"
 MARK = "::rvtrace_connection"
 """The variable of OpenOCD's; as gdbext.same_openocd.VARIABLE."""
 ConnectLink = Callable[[str, int], Link]
@@ -151,7 +153,7 @@ def open_link(
 
 def _hart_that_is_on(link: Link, encoders: Sequence[EncoderDescription]) -> int:
     """Return the first hart whose state is known, else the first one. Raises HartUnreachable, transport errors."""
-    found = states(link, [encoder.hart for encoder in encoders])
+    found = power_states(link, [encoder.hart for encoder in encoders])
     return next((hart for hart, state in found.items() if state not in UNKNOWN_STATES), next(iter(found)))
 
 
@@ -219,6 +221,18 @@ def states(link: Link, harts: Iterable[int]) -> dict[int, str]:
                 found[hart] = link.state()
         finally:
             link.target = usual
+    return found
+
+
+def power_states(link: Link, harts: Iterable[int]) -> dict[int, str]:
+    """Return the state of each of *harts* as `states`, and "unavailable" for one that has no power now, even if OpenOCD
+    keeps an older state of it. Raises as `states`.
+    """
+    with link.unpolled():
+        found = states(link, harts)
+        names = {link.targets[hart]: hart for hart, state in found.items() if state not in UNKNOWN_STATES}
+        if names and not isinstance(link, WithCsrs):
+            found |= {names[name]: NO_POWER for name in unavailable(link.command, list(names))}
     return found
 
 

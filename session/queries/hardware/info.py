@@ -63,16 +63,22 @@ class ComponentFound(LookedAt):
 
 
 def find_component(
-    link: Link, description: Description, component: AnyComponent, *, in_use: bool, progress: Progress = silent
+    link: Link,
+    description: Description,
+    component: AnyComponent,
+    off: Mapping[int, str],
+    *,
+    in_use: bool,
+    progress: Progress = silent,
 ) -> ComponentFound:
     """Read a component; the capabilities of one that is disabled are probed, and its registers restored.
 
-    *in_use*: nothing is probed, because its trace may not have been read yet. Raises the transport's errors when the
-    link fails.
+    *off*: the harts that are off. *in_use*: nothing is probed, because its trace may not have been read yet. Raises the
+    transport's errors when the link fails.
     """
     progress(f"looking at {component.name}", 0)
-    seen = registers.see(link, registers.place(description, component), off_harts(link, description))
-    hart, state = _hart_facts(link, component) if isinstance(component, EncoderDescription) else ("", "")
+    seen = registers.see(link, registers.place(description, component), off)
+    hart, state = _hart_facts(link, component, off) if isinstance(component, EncoderDescription) else ("", "")
     notes = tuple(warning(note) for note in seen.notes)
     own_registers = not host_of(component)
     if seen.can_be_tried and own_registers and not in_use:
@@ -172,14 +178,14 @@ def _sinks_of_version_0(seen: ComponentSeen) -> Iterator[str]:
         yield f"can send trace to {', '.join(name.removeprefix('has').removesuffix('Sink') for name in there)}"
 
 
-def _hart_facts(link: Link, encoder: EncoderDescription) -> tuple[str, str | None]:
+def _hart_facts(link: Link, encoder: EncoderDescription, off: Mapping[int, str]) -> tuple[str, str | None]:
     """Return what is said of the hart, OpenOCD's name and its state; and the state, None if there is no such hart."""
     if encoder.hart >= len(link.targets):
         return "OpenOCD has no such target", None
     name, before = link.targets[encoder.hart], link.target
     link.target = name
     try:
-        state = link.state()
+        state = off.get(encoder.hart) or link.state()
         return f"{name}, {state}", state
     finally:
         link.target = before
@@ -229,6 +235,7 @@ class _ComponentReader:
         self.harts: tuple[str, ...] = ()
         self._description, self._connect, self._in_use, self._progress = description, connect, in_use, progress
         self._link: Link | None = None
+        self._off: Mapping[int, str] = {}
         self._open = ExitStack()
 
     def __enter__(self) -> "_ComponentReader":
@@ -241,7 +248,7 @@ class _ComponentReader:
         """Return the current state of a component, None if it cannot be read."""
         return self._read(
             lambda link: find_component(
-                link, self._description, component, in_use=self._in_use, progress=self._progress
+                link, self._description, component, self._off, in_use=self._in_use, progress=self._progress
             )
         )
 
@@ -259,6 +266,7 @@ class _ComponentReader:
         try:
             if self._link is None:
                 self._link = self._open.enter_context(linked(self._description, self._connect))
+                self._off = off_harts(self._link, self._description)
             self.harts = self._link.targets
             return ask(self._link)
         except Cancelled:

@@ -136,6 +136,30 @@ def test_what_is_missing_on_the_board(kinds: dict[int, str], problem: str) -> No
         written(board, probe=ALL)
 
 
+@pytest.mark.parametrize(
+    ("kinds", "awake", "problem"),
+    [
+        ({0x4A00_0000: "encoder"}, (), "no trace component was found: what is at 0x4a000000 may"),
+        (
+            {0x4A00_0000: "encoder", 0x4A00_1000: "encoder", 0x4A00_4000: "funnel"},
+            (0x4A00_4000,),
+            "no trace encoder was found, so nothing can be traced: what is at 0x4a000000 to 0x4a001000 may",
+        ),
+        (
+            {0x4A00_0000: "encoder", 0x4A00_6000: "both"},
+            (0x4A00_0000,),
+            "no sink was found, so trace has nowhere to go: what is at 0x4a006000 may",
+        ),
+    ],
+)
+def test_what_is_missing_may_be_in_reset(kinds: dict[int, str], awake: tuple[int, ...], problem: str) -> None:
+    board = Silicon({base: IMPL[kind] for base, kind in kinds.items()}, awake=set(awake))
+    with pytest.raises(Unfit) as refused:
+        written(board, probe=ALL, wake="n")
+    assert str(refused.value).startswith(f"{problem} be in reset: --wake finds out; or allow ")
+    assert "--probe" in str(refused.value) and not board.writes
+
+
 def test_a_chip_that_hangs() -> None:
     with pytest.raises(BoardError, match=r"lost while 0x4a004000 was read .*leave this address out"):
         written(Silicon(cluster().components, hangs=0x4A00_4000), probe=ALL)
