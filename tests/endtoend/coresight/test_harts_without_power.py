@@ -67,7 +67,8 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
             again("trace start", 9), f"set trace target {rig.target_file}",
             "trace start", "break met", "continue",
             power(3, "OFF"), "monitor sim.cpu3 curstate", "trace status", "set trace hart 1", LISTED, "trace stop",
-            again("trace start", 1), "trace info", "trace regs encoder3", again("trace stop", 1), init(rig.tcl_port, folder / "awake"),
+            again("trace start", 1), "trace info", "trace regs encoder3", again("trace stop", 1),
+            init(rig.tcl_port, folder / "awake"),
             power(0, "OFF"), again("trace start", 2), again("trace status", 2), again("trace stop", 2),
         ])  # fmt: skip
     return Outcome(said, [retired_pcs(Path(f"{log}.{hart}")) for hart in range(HARTS)])

@@ -1,4 +1,8 @@
-"""Harts without power, in what OpenOCD 0.12 logs when it polls them. tests/endtoend/coresight has a real one."""
+"""Harts without power, in what OpenOCD 0.12 logs when it polls them. tests/endtoend/coresight has a real one.
+
+The values of dmstatus are of the Debug Specification 1.0: bits 12 and 13 are anyunavail and allunavail, 10 and 11 say
+that harts run, 8 and 9 that they are halted, and the lowest 4 are the version.
+"""
 
 import pytest
 
@@ -6,37 +10,37 @@ from rvtrace_gdb.transport.openocd.availability import unavailable
 from rvtrace_gdb.transport.openocd.errors import OpenOcdRefused
 
 NAMES = ("a.cpu0", "a.cpu1", "b.cpu0")
+HALTED, RUNNING, OFF, SOME = 0x383, 0xC83, 0x3083, 0x1183
 
 
 class Polled:
-    """Answers with what polling logs, and with the numbers of the targets. *asked*: how often."""
+    """Answers with what polling logs, and with dmstatus of the harts. *asked*: how often."""
 
-    def __init__(self, logged: str, numbers: str) -> None:
-        self.logged, self.numbers, self.asked = logged, numbers, 0
+    def __init__(self, logged: str, statuses: dict[str, int]) -> None:
+        self.logged, self.statuses, self.asked = logged, statuses, 0
 
     def __call__(self, tcl: str) -> str:
         self.asked += 1
-        return self.logged if "arp_poll" in tcl else self.numbers
+        return self.logged if "arp_poll" in tcl else "".join(f"{it} {word:#x}\n" for it, word in self.statuses.items())
 
 
 @pytest.mark.parametrize(
-    ("logged", "numbers", "off"),
+    ("logged", "statuses", "off"),
     [
-        ("Hart 5 is unavailable.\nHart 5 is unavailable.\n0", "a.cpu0 4\na.cpu1 5\nb.cpu0 6\n", {"a.cpu1"}),
-        ("Hart 4 is unavailable.\n0Hart 6 is unavailable.\n", "a.cpu0 4\na.cpu1 5\nb.cpu0 6\n", {"a.cpu0", "b.cpu0"}),
-        ("Hart 15 is unavailable.\n", "a.cpu0 1\na.cpu1 5\nb.cpu0 6\n", set()),
-        ("Hart 0 is unavailable.\nHart 1 is unavailable.\n", "a.cpu0 0\na.cpu1 1\nb.cpu0 0\n", {"a.cpu1"}),
-        ("Hart 0 is unavailable.\n", "", set()),
-        ("[a.cpu0] Examination failed, hart 0 does not exist\n", "a.cpu0 0\na.cpu1 1\nb.cpu0 2\n", set()),
+        ("Hart 1 is unavailable.\n0\n", (HALTED, OFF, RUNNING), {"a.cpu1"}),
+        ("0Hart 0 is unavailable.\n0Hart 0 is unavailable.\n", (OFF, HALTED, OFF), {"a.cpu0", "b.cpu0"}),
+        ("Hart 0 is unavailable.\nHart 1 is unavailable.\n", (HALTED, OFF, SOME), {"a.cpu1"}),
+        ("Hart 0 is unavailable.\n", (HALTED, RUNNING), set()),
+        ("Hart 0 is unavailable.\n", (), set()),
     ],
 )
-def test_which_are_off(logged: str, numbers: str, off: set[str]) -> None:
-    """A number that two targets have says nothing of either."""
-    assert unavailable(Polled(logged, numbers), NAMES) == off
+def test_which_are_off(logged: str, statuses: tuple[int, ...], off: set[str]) -> None:
+    """Whichever hart the log names: two clusters may count alike, and after a failed halt all harts are named."""
+    assert unavailable(Polled(logged, dict(zip(NAMES, statuses, strict=False))), NAMES) == off
 
 
-def test_nothing_is_logged() -> None:
-    quiet = Polled("000", "a.cpu0 0\n")
+def test_the_debug_module_is_left_alone_unless_a_hart_is_unavailable() -> None:
+    quiet = Polled("000", dict.fromkeys(NAMES, OFF))
     assert unavailable(quiet, NAMES) == set() and quiet.asked == 1
 
 
