@@ -299,7 +299,7 @@ def _tell(ask: Ask, seen: Iterable[ProbedComponent]) -> None:
 
 
 def _may_wake(ask: Ask, asleep: Sequence[ProbedComponent]) -> bool:
-    text = f"Wake what may be components in reset, at {probing.places(asleep)}? y or n"
+    text = f"Wake what may be components in reset, at {probing.probed_addresses(asleep)}? y or n"
     return ask.ask(Question(text, "--wake", yes_or_no, "n", "default", "", _WAKING)).value
 
 

@@ -97,7 +97,7 @@ def lines(seen: Iterable[ProbedComponent]) -> Iterator[str]:
             yield f"{where}: {text}"
 
 
-def places(seen: Iterable[ProbedComponent]) -> str:
+def probed_addresses(seen: Iterable[ProbedComponent]) -> str:
     """Return the addresses that were looked at, as in `lines`."""
     return ", ".join(line.partition(": ")[0] for line in lines(seen))
 

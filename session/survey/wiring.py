@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from rvtrace_gdb.controlregs.trace_control.discovery import ProbedComponent
 from rvtrace_gdb.session.survey import arm_trace_bus
 from rvtrace_gdb.session.survey.parts import SurveyedComponent
-from rvtrace_gdb.session.survey.probing import places
+from rvtrace_gdb.session.survey.probing import probed_addresses
 from rvtrace_gdb.session.survey.questions import Ask, Question, Unfit
 from rvtrace_gdb.support.errors import RvtraceError
 
@@ -32,7 +32,7 @@ def check_complete(parts: Sequence[SurveyedComponent], asleep: Sequence[ProbedCo
     kinds = {part.kind for part in parts}
     other, more = "allow other addresses with --probe, from the chip's manual", "allow more addresses (--probe)"
     if asleep:
-        wake = f"what is at {places(asleep)} may be in reset: --wake finds out; or "
+        wake = f"what is at {probed_addresses(asleep)} may be in reset: --wake finds out; or "
         other, more = wake + other, wake + more
     if not kinds:
         raise Incomplete(f"no trace component was found: {other}")
