@@ -64,6 +64,10 @@ class SimulationReport(ABC):
         """Report the exit of the program."""
 
     @abstractmethod
+    def noted(self, text: str) -> None:
+        """Report what the user should know of the target."""
+
+    @abstractmethod
     def lost_cause(self, hart: int, lost: LostCause) -> None:
         """Report a trap whose handler could not run: the cause is overwritten."""
 
@@ -106,6 +110,10 @@ class ReportLines(SimulationReport):
 
     def exited(self, status: int) -> None:
         self._say(f"program ended with status {status}")
+        sys.stdout.flush()
+
+    def noted(self, text: str) -> None:
+        self._say(f"note: {text}")
         sys.stdout.flush()
 
     def lost_cause(self, hart: int, lost: LostCause) -> None:
@@ -152,6 +160,9 @@ class ReportObjects(SimulationReport):
 
     def exited(self, status: int) -> None:
         self._say("exited", status=status)
+
+    def noted(self, text: str) -> None:
+        self._say("note", text=text)
 
     def lost_cause(self, hart: int, lost: LostCause) -> None:
         facts = {"mcause": f"{lost.cause:#x}", "mepc": f"{lost.epc:#x}", "mtval": f"{lost.tval:#x}"}
@@ -307,6 +318,8 @@ def _simulate(request: SimRequest, cleanup: ExitStack) -> None:
     if not request.run_at_once:
         machine.halt_at_start()
     said.serving(request, machine, config, _listener_name(listener), streams.opened, [port.file for port in tandem])
+    if untraced := target.without_components(request.components, described):
+        said.noted(untraced)
     server.serve()
 
 

@@ -263,6 +263,18 @@ def set_identity(machine: Machine, request: ComponentsRequest) -> None:
         machine.set_identity(next(iter(target.identity.idcodes), None), target.identity.harts)
 
 
+def without_components(request: ComponentsRequest, description: Description | None) -> str:
+    """Return a note if the firmware of a shipped target makes the trace, with hardware that is not simulated; or ""."""
+    if description is None or not request.target or shipped.target_named(request.target) is None:
+        return ""
+    if description.components or description.tracers or description.tacit:
+        return ""
+    return (
+        f"the firmware of {request.target} sets up its trace, and its encoder is not simulated: there is nothing that"
+        f" `trace start` could start (`rvtrace targets show {request.target}`; without --target there is an encoder)"
+    )
+
+
 def harts(count: int | None, description: Description | None) -> int:
     """Return the number of harts of the target. *count*: None: as the description says. Raises BadTarget."""
     if count is not None:

@@ -352,3 +352,15 @@ class TestSideDoor:
     def test_what_cannot_be(self, door: Backdoor, line: str, said: str) -> None:
         reply = door.answer(line.encode()).decode()
         assert said in reply and reply.startswith("ERROR ") and reply.count("\n") == 1
+
+
+def test_a_target_whose_firmware_traces(tmp_path: Path) -> None:
+    """docs/targets.md: of ESP32 chips only the firmware knows the encoder. All others have components."""
+    program = compiled(tmp_path, march="rv32imac_zicsr")
+    silent = []
+    for name in (it.name for it in targets()):
+        components = arguments("--target", name).components
+        silent += [] if target.without_components(components, target.loaded(components)) else [name]
+    assert sorted([*silent, "esp32"]) == sorted(it.name for it in targets())
+    with started("--target", "esp32", "--elf", str(program), "--port", "0", "--json") as process:
+        assert '"event": "note", "text": "the firmware of esp32 sets up its trace' in until(process, '"note"')
