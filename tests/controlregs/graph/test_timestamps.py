@@ -123,6 +123,16 @@ def test_two_top_funnels_are_two_clocks() -> None:
     assert start(world({**models, "ram0": ram(), "ram1": ram()}, edges), TsMode.EXTERNAL).notes == ()
 
 
+def test_many_top_funnels_are_named_by_the_first_and_the_last() -> None:
+    """In the order of their numbers, of which f10 has the highest."""
+    numbers = range(8, 11)
+    models: Models = {f"{kind}{n}": made() for n in numbers for kind, made in (("ram", ram), ("f", GraphFunnel))}
+    models |= {f"enc{n}": GraphEncoder() for n in numbers}
+    edges = [edge for n in numbers for edge in ((f"f{n}", f"ram{n}"), (f"enc{n}", f"f{n}"))]
+    [note] = start(world(models, edges)).notes
+    assert note.startswith("f8 to f10 each count their own time: ")
+
+
 def test_an_encoder_beside_the_funnels_counts_itself() -> None:
     models: Models = {"ram0": ram(), "ram1": ram(), "f0": GraphFunnel(), "enc0": GraphEncoder(), "enc1": GraphEncoder()}
     w = world(models, [("f0", "ram0"), ("enc0", "f0"), ("enc1", "ram1")])

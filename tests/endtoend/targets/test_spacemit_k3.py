@@ -100,7 +100,7 @@ def k3(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     with Rig(elf, folder / "rig", *options) as rig:
         commands = [SOURCE, f"set trace target {K3}", f"set trace openocd-port {rig.tcl_port}"]
         commands += [f"target extended-remote :{rig.gdb_port}", f"restore {pages} binary {TABLE:#x}", START]
-        commands += ["break met", "continue"]
+        commands += ["break met", "continue", "trace status"]
         # Not by threads: gdb would read the registers of each.
         commands += [word for hart in range(HARTS) for word in (f"set trace hart {hart}", listing(hart))]
         commands += [f"trace save {capture}", "set trace hart auto", *long_only("trace stop")]
@@ -140,6 +140,15 @@ def test_what_the_encoders_can_do_is_what_is_used(k3: Recorded) -> None:
     assert re.search(rf"^note: +encoder0 to encoder{HARTS - 1}: no HTM; using BTM$", start, re.M)
     assert "encoder3 at 0xd9008000: trace control interface 0.1 is used as 1.0: it is 1.0 with its halves" in start
     assert "into:     etr0: SMEM 0x170000000, 16777216 bytes, keeps the newest" in start
+
+
+def test_what_components_and_harts_have_alike_is_one_line(k3: Recorded) -> None:
+    status = k3.said["trace status"]
+    assert re.search(rf"^target: .*, harts 0 to {HARTS - 1}$", status, re.M)
+    assert re.search(rf"^harts: +0 to {HARTS - 1} halted$", status, re.M)
+    assert re.search(rf"^encoder: +encoder0 to encoder{HARTS - 1}: tracing, N-Trace 1\.0 BTM", status, re.M)
+    assert re.search(rf"^bridge: +bridge0 to bridge{HARTS - 1}: on$", status, re.M)
+    assert re.search("^funnel: +funnel0 to funnel3: on$", status, re.M)
 
 
 def check_harts_that_are_off(start: str, first: int) -> None:
