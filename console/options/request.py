@@ -21,6 +21,7 @@ from rvtrace_gdb.console.options.tandem import TandemOptions
 from rvtrace_gdb.decode.branches.neorv32 import is_text, pairs_in_text
 from rvtrace_gdb.decode.etrace.esp32.readout import is_core_dump
 from rvtrace_gdb.decode.ntrace.options import Options
+from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.etrace_settings import SettingValue
@@ -42,7 +43,7 @@ from rvtrace_gdb.session.formats.stream import StreamSource, source_of
 from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import esp32_memory
-from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.inputs import read_input
 
 
@@ -215,9 +216,20 @@ class BranchBytes:
         image, _ = programs.images(self.xlen)
 
         def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
-            return branches_capture(name, list(self._captured(data)), image)
+            try:
+                captured = list(self._captured(data))
+            except RvtraceError as error:
+                raise RawError(f"{name}: {error}{self._better(data, image)}") from None
+            return branches_capture(name, captured, image)
 
         return RawTrace(capture, StreamSource(self.port, {0: 0}, alone=True))
+
+    def _better(self, data: bytes, image: Image) -> str:
+        """Return which format fits better bytes that are not of this one; "": none does."""
+        from rvtrace_gdb.session.formats.likely_format import likely_format  # few traces are of other formats
+
+        option = likely_format(data, ContextImages(image), image.xlen, silent, wrapped=self.wrapped)
+        return "" if option in (None, f"--{self.kind}") else f": the trace fits far better with {option}"
 
     def _captured(self, data: bytes) -> Iterator[CapturedBranches]:
         """Yield the trace of each hart. Raises BadPairs, BadCtxp, BadGem5."""

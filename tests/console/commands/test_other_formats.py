@@ -54,6 +54,15 @@ def test_the_format_is_another(real: str, given: str, tmp_path: Path, capsys: py
     assert "the trace fits far better with" in said or real == "--tandem"
 
 
+@pytest.mark.parametrize("given", ["--ctxp", "--gem5"])
+@pytest.mark.parametrize("real", ["--ntrace", "--tacit"])
+def test_a_format_with_a_header(real: str, given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert imported(data_of(real, tmp_path), given, tmp_path) != 0
+    said = capsys.readouterr().err
+    assert said.startswith("rvtrace: ") and "raw.bin: " in said
+    assert said.endswith(f": the trace fits far better with {real}\n")
+
+
 @pytest.mark.parametrize("given", NAMES)
 def test_frames(given: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert imported(data_of("--ntrace --frames coresight", tmp_path), given, tmp_path) == 0
