@@ -47,8 +47,13 @@ class StartedComponents:
         for hart in off.keys() - self._left_out:
             self._left_out.add(hart)
             if any(component.name in off[hart] for component in self._in_use.order):
-                self._in_use = self._in_use.without(off[hart])
+                before, self._in_use = self._in_use, self._in_use.without(off[hart])
                 lines.append(f"hart {hart} went off while it was traced: its trace ends there, what was stored is kept")
+                left = {encoder.name for encoder in self._in_use.encoders} | {*off[hart]}
+                cut = [encoder.name for encoder in before.encoders if encoder.name not in left]
+                if cut:
+                    text = f"it went through what hart {hart} powers"
+                    lines.append(f"the trace of {', '.join(cut)} ends there, too: {text}")
         return lines
 
     def unread(self) -> int:

@@ -10,6 +10,7 @@ import pytest
 from rvtrace_gdb.session.errors import BadOption, HartUnreachable
 from rvtrace_gdb.session.queries.hardware import info, registers
 from rvtrace_gdb.session.queries.hardware.registers import RegisterRequest
+from tests.session.sources import coresight_chip
 from tests.session.sources.coresight_chip import NOBODY, chip, program
 
 
@@ -66,4 +67,19 @@ def test_registers_and_info_do_not_touch_them(tmp_path: Path, elf: Path) -> None
     assert any("not read: hart 3 is off (unavailable)" in line for line in lines)
     shown = registers.show(session, context, RegisterRequest(), connect=board.connect, environ=NOBODY).lines
     assert "  warning: not read: hart 3 is off (unavailable)" in shown
+    assert board.touched == []
+
+
+def test_a_hart_that_powers_what_others_need(tmp_path: Path, elf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the funnels of the SpacemiT K3, which have the power of the first hart of their cluster."""
+    powered = coresight_chip.DESCRIBED.replace("name = 'cluster1'\n", "name = 'cluster1'\nhart = 2\n")
+    monkeypatch.setattr(coresight_chip, "DESCRIBED", powered)
+    board, session, context = chip(tmp_path, elf, ())
+    session.start(context)
+    board.go_on(4000)
+    board.machine.switch_power(2, False)
+    said = "\n".join(session.status(context))
+    assert "hart 2 went off while it was traced: its trace ends there, what was stored is kept" in said
+    assert "the trace of encoder3 ends there, too: it went through what hart 2 powers" in said
+    session.stop()
     assert board.touched == []
