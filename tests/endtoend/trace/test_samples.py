@@ -34,6 +34,7 @@ UNTYPED = {
     "follow.md": 1,  # a probe
     "fork.md": 1,  # of a program of a test; the tutorial of the changed variable has one that is typed
     "history.md": 2,  # of a terminal: tests/gdbext/commands/test_history.py; of a program of a test
+    "linux.md": 1,  # tests/endtoend/linux/test_boot.py
     "log.md": 1,  # a synopsis
     "native.md": 1,  # a Linux
     "reverse.md": 4,  # programs of tests, QEMU
