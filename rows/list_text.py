@@ -27,6 +27,7 @@ from rvtrace_gdb.rows.list_rows import (
     Place,
     WhyRow,
 )
+from rvtrace_gdb.rows.runner import Runner
 from rvtrace_gdb.rows.why_text import why_text
 
 RowFields = dict[str, Any]
@@ -201,9 +202,8 @@ def repetition(fold: Fold) -> str:
 
 
 def _execution_facts(row: FoundRow, symbols: TextSymbols) -> list[str]:
-    runs = ((word, getattr(row, word)) for word in ("task", "process", "thread"))
-    who = [f"in {', '.join(f'{word} {label}' for word, label in runs if label)}"]
-    return [_came_from(row.source, symbols), *([row.text] if row.text else []), *(who if len(who[0]) > 3 else [])]
+    runner = Runner(row.task, row.process, row.thread)
+    return [_came_from(row.source, symbols), *filter(None, (row.text, runner.text))]
 
 
 def _came_from(source: Place | str | None, symbols: TextSymbols) -> str:

@@ -280,7 +280,7 @@ def _writer_fields(query: _PastQuery, change: answer_text.ValueChange, writer: V
     fields = {
         "hart": query.selected.hart, "kind": writer.kind, "what": change.name, "old": change.old, "new": change.new,
         "number": writer.number, **place, "group": writer.group, "ago": writer.ago, "task": writer.task,
-        "doubts": list(writer.doubts) or None,
+        "process": writer.process, "thread": writer.thread, "doubts": list(writer.doubts) or None,
     }  # fmt: skip
     return {name: value for name, value in fields.items() if value is not None}
 

@@ -58,7 +58,7 @@ class MiRows:
         """Return the writer of *storage*. *below* is the parameter of the method `who_wrote`."""
         changed = who_wrote.change_of(storage, writer)
         change = {"what": changed.name, "old": changed.old, "new": changed.new, "group": writer.group}
-        change["task"] = writer.task
+        change |= {"task": writer.task, "process": writer.process, "thread": writer.thread}
         instruction = self.history([HistoryRow(*writer.row)])[0] if writer.row is not None else {}
         fields = {"kind": writer.kind, **change, "ago": writer.ago, "below": below, "instruction": instruction}
         return {key: value for key, value in fields.items() if value not in (None, {})}

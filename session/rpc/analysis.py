@@ -29,6 +29,7 @@ from collections.abc import Callable, Mapping
 from itertools import chain
 
 from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.positions import history_position
 from rvtrace_gdb.decode.program.csrs import is_counter
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.wording import register_name, regno_of
@@ -111,20 +112,20 @@ def who_wrote(session: Session, params: Params, progress: Progress) -> JsonMessa
         past.prepare(progress)
     if params.given("register"):
         answer |= _register_writer(session, it, position, params.text("register"), below, none, progress)
-        return _with_task(session, it, answer, progress)
+        return _with_runner(session, it, answer, progress)
     where = params.place("where")
     if where is None or where[1] > SIZE_MOST:
         raise BadRequest(f"who_wrote: register is needed, or where with at most {SIZE_MOST} bytes")
-    return _with_task(session, it, answer | _memory_writer(it, past, position, where, below, none), progress)
+    return _with_runner(session, it, answer | _memory_writer(it, past, position, where, below, none), progress)
 
 
-def _with_task(session: Session, selected: SelectedHistory, answer: JsonMessage, progress: Progress) -> JsonMessage:
-    """Return an answer with the task that ran when its instruction wrote."""
-    from rvtrace_gdb.session.tasks.labels import task_label  # few programs have tasks
+def _with_runner(session: Session, selected: SelectedHistory, answer: JsonMessage, progress: Progress) -> JsonMessage:
+    """Return an answer with who ran when its instruction wrote."""
+    from rvtrace_gdb.session.tasks.labels import runner_at  # few programs have tasks
 
     writer = answer["writer"]
     if writer is not None and writer["kind"] == INSTRUCTION and writer["number"] is not None:
-        writer["task"] = task_label(session, selected, writer["number"] - 1, progress)
+        writer |= runner_at(session, selected, history_position(writer["number"]), progress)._asdict()
     return answer
 
 

@@ -6,8 +6,8 @@
 | past    | thread_hart, prompt                | {connected, number, said, left}: *said*: lines to print, once    |
 | gone    |                                    | {gone}: whether the target has closed the connection             |
 | notes   |                                    | {lines}: the lines to print alone                                |
-| place   | thread_hart, tasks                 | {number, length, task}: where a hart is in the past, the length  |
-|         |                                    | of its history, and with *tasks* the task that runs there        |
+| place   | thread_hart, tasks                 | {number, length, runner}: where a hart is in the past, how long  |
+|         |                                    | its history is, and with *tasks* a `rows.runner.Runner`          |
 | enter   | context, pc                        | {number, lines}: enter the past, at its end                      |
 | entered_at | thread_hart, number             | nothing: the next way back stops at no other of its executions   |
 | show_place | thread_hart, number             | nothing: gdb is shown this place, without a stop                 |
@@ -189,17 +189,17 @@ def _notes(debugger: ProxyDebugger) -> list[str]:
 
 
 def place(session: Session, params: Params, progress: Progress) -> JsonMessage:
-    """Return where a hart is in the past, how long its history is, and which task runs; None in the present."""
+    """Return where a hart is in the past, how long its history is, and who runs; None in the present."""
     hart, debugger = params.optional_number("thread_hart"), session.debugger
     number = None if debugger is None else debugger.number(hart)
     if number is None or not isinstance(debugger, ProxyDebugger):
-        return {"number": None, "length": None, "task": None}
-    selected, task = debugger.timeline.selected(hart), None
+        return {"number": None, "length": None, "runner": {}}
+    selected, runner = debugger.timeline.selected(hart), JsonMessage()
     if params.given("tasks"):
-        from rvtrace_gdb.session.tasks.labels import task_label  # few programs have tasks
+        from rvtrace_gdb.session.tasks.labels import runner_at  # few programs have tasks
 
-        task = task_label(session, selected, number - 1, progress)
-    return {"number": number, "length": len(selected.history), "task": task}
+        runner = runner_at(session, selected, history_position(number), progress)._asdict()
+    return {"number": number, "length": len(selected.history), "runner": runner}
 
 
 def enter(session: Session, params: Params, progress: Progress) -> JsonMessage:

@@ -73,12 +73,12 @@ class WhyPage(NamedTuple):
     def fetch(
         self, session: Session, selected: SelectedHistory, begin: int, end: int, progress: Progress
     ) -> Sequence[WhyRow]:
-        """Return the rows numbered *begin* to *end* - 1, with the tasks that ran then."""
-        from rvtrace_gdb.session.tasks.labels import task_label  # few programs have tasks
+        """Return the rows numbered *begin* to *end* - 1, with who ran then."""
+        from rvtrace_gdb.session.tasks.labels import runner_at  # few programs have tasks
 
         return [
             it if it.position is None
-            else it._replace(task=task_label(session, selected, history_position(it.position), progress))
+            else it._replace(**runner_at(session, selected, history_position(it.position), progress)._asdict())
             for it in self.rows[begin - 1 : end - 1]
         ]  # fmt: skip
 

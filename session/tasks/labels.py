@@ -1,8 +1,10 @@
-"""The label of the task that runs at a place, for answers that are about something else."""
+"""Who runs at a place, a task, a process or a thread, for answers that are about something else."""
 
 from collections.abc import Iterable
 
+from rvtrace_gdb.decode.history.positions import history_position
 from rvtrace_gdb.rows.list_rows import FoundRow
+from rvtrace_gdb.rows.runner import Runner
 from rvtrace_gdb.session.past.choice import PastSource
 from rvtrace_gdb.session.queries.lists.thread_parts import thread_at
 from rvtrace_gdb.session.selected_history import SelectedHistory
@@ -25,14 +27,17 @@ def task_label(
     return None if turns is None or task is None else turns.labels[task]
 
 
+def runner_at(session: PastSource, selected: SelectedHistory, position: int, progress: Progress = silent) -> Runner:
+    """Return the task, the process and the thread that run at a position. Raises what *progress* raises."""
+    task = task_label(session, selected, position, progress)
+    if session.opened is None:  # no trace that is recorded here names threads, and its target is not asked
+        return Runner(task)
+    return Runner(task, *thread_at(session.capture(), selected.history, position))
+
+
 def with_runners(
     session: PastSource, selected: SelectedHistory, rows: Iterable[FoundRow], progress: Progress = silent
 ) -> list[FoundRow]:
     """Return executions with the task, the process and the thread that ran then. Raises what *progress* raises."""
-    capture, found = session.capture(), list[FoundRow]()
-    for row in rows:
-        position = row.position - 1
-        process, thread = thread_at(capture, selected.history, position)
-        task = task_label(session, selected, position, progress)
-        found.append(row._replace(task=task, process=process, thread=thread))
-    return found
+    positions = ((row, history_position(row.position)) for row in rows)
+    return [row._replace(**runner_at(session, selected, at, progress)._asdict()) for row, at in positions]

@@ -48,6 +48,17 @@ class TaskStacks:
         """Return sp where the task itself ran last before *end*, None: that is not known."""
         return self._sp(self._last_position(end))
 
+    def is_stack_of(self, address: int, sp: int, room: range | None) -> bool:
+        """Return whether *sp* is in the stack of the task at an address. *room*: where that is, None: not known. The
+        stacks of other tasks may be in it, where that of FreeRTOS is not known to end before the control block.
+        """
+        number = bisect_right(self._begins, sp - 1) - 1
+        owner = None if number < 0 else self._tasks[number][1].address
+        if room is not None:
+            return room.start < sp <= room.stop and (owner in (None, address) or self._begins[number] < room.start)
+        task = self._task_of(sp)
+        return task is not None and task.address == address
+
     def _sp(self, position: int | None) -> int | None:
         return None if position is None else self._reader.moment(position).named_register("sp")
 

@@ -242,11 +242,8 @@ class TurnFinder:
         address = self._current_at_end() if one.source is TaskSource.UNKNOWN else None
         if address and self._system.entered and not self._is_switching():
             return one._replace(task=self._new_key(address, moment, len(self._creations)), source=TaskSource.MEMORY)
-        room = self._reader.stack_room(address, moment) if address else None
-        if not address or room is None:
-            return one
-        sp = pointers.last_sp(len(self._history))
-        if sp is None or not room.start < sp <= room.stop:
+        sp = pointers.last_sp(len(self._history)) if address else None
+        if not address or sp is None or not pointers.is_stack_of(address, sp, self._reader.stack_room(address, moment)):
             return one
         key = self._new_key(address, moment, len(self._creations))
         return one._replace(task=key, source=TaskSource.STACK)

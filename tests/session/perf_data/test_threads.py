@@ -90,6 +90,23 @@ def test_executions_are_said_with_their_process_and_thread(
     assert f", in process {names[200]}, time " in lines[2]
 
 
+def test_writers_and_reasons_are_said_with_their_process_and_thread(
+    capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In the middle of the second part, which thread 101 of process 100 ran."""
+    assert main(["find", str(capture), "_start", "--json", "--quiet"]) == 0
+    starts = [json.loads(line)["position"] for line in capsys.readouterr().out.splitlines()]
+    at, comm = str((starts[1] + starts[2]) // 2), traced.program(tmp_path).stem
+    who = {"process": f"100 ({comm})", "thread": "101 (my worker)"}
+    said = f"in process {who['process']}, thread {who['thread']}"
+    for words in (["who-wrote", str(capture), "sp", "--at", at], ["why", str(capture), "sp", "--at", at]):
+        assert main([*words, "--quiet"]) == 0
+        assert said in capsys.readouterr().out
+        assert main([*words, "--json", "--quiet"]) == 0
+        row = json.loads(capsys.readouterr().out.splitlines()[0])
+        assert {key: row[key] for key in who} == who
+
+
 def test_everything_is_of_the_only_process(
     capture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -26,7 +26,7 @@ _SWITCH = 300
 """More instructions than either system runs between its hook and the end of the switch."""
 
 
-@pytest.mark.parametrize("system", ["zephyr", "linux"])
+@pytest.mark.parametrize("system", ["freertos_smp", "zephyr", "linux"])
 def test_turns_begin_where_they_do_and_nothing_wrong_is_said_of_tasks_that_move(tmp_path: Path, system: str) -> None:
     elf = small(tmp_path, system, harts=2)
     machine = build(elf, memory_map=MemoryMap(ram_size=1 << 20, trace_ram_size=1 << 18), harts=2)
@@ -42,7 +42,8 @@ def test_turns_begin_where_they_do_and_nothing_wrong_is_said_of_tasks_that_move(
     session.stop(context=context)
     noted = [note for note in notes(machine, elf) if note.what is What.SWITCHED_IN]
     both = tasks_answer(session, Context(), switches=True)
-    assert both.harts == [0, 1] and both.problems == [] and both.system.lower() == system
+    assert both.harts == [0, 1] and both.system.lower() == system.removesuffix("_smp")
+    assert [it.partition(" in ")[0] for it in both.problems] == [f"which task ran on hart {n}" for n in range(2)]
     for hart in range(2):
         selected = session.selected(replace(context, hart=hart))
         found = tasks_of(session, selected)

@@ -73,7 +73,10 @@ def test_turns_of_small_kernels_are_those_of_their_hooks(
     check_against_hooks(captured(small(tmp_path, system, *options, march=march), etrace=etrace))
 
 
-@pytest.mark.parametrize(("system", "options"), [("zephyr", ()), ("linux", ("-DNOTES_OWNERSHIP",))])
+@pytest.mark.parametrize(
+    ("system", "options"),
+    [("zephyr", ()), ("linux", ("-DNOTES_OWNERSHIP",)), ("freertos_smp", ("-DNOTES_OWNERSHIP",)), ("freertos_smp", ())],
+)
 def test_tasks_that_move_between_two_harts_are_known_by_contexts_or_not_at_all(
     tmp_path: Path, system: str, options: tuple[str, ...]
 ) -> None:

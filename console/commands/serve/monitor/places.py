@@ -18,7 +18,7 @@ from rvtrace_gdb.session.rpc.list_selection import Range
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.session.tasks.labels import task_label
+from rvtrace_gdb.session.tasks.labels import runner_at
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.views import text_rows
 from rvtrace_gdb.views.addresses import address_text
@@ -82,9 +82,9 @@ class PastPlaces(NamedTuple):
         if self.debugger.timeline.is_forked(self.hart):
             return f"In a fork, made at instruction {number}."
         selected = self.debugger.timeline.selected(self.hart)
-        task = task_label(self.session, selected, history_position(number), self.progress)
-        where = "" if task is None else f", in task {task}"
-        return f"In the past, at instruction {_place_text(number, len(selected.history))}{where}."
+        runner = runner_at(self.session, selected, history_position(number), self.progress).text
+        where = _place_text(number, len(selected.history))
+        return f"In the past, at instruction {', '.join(filter(None, (where, runner)))}."
 
     def goto(self, words: Sequence[str]) -> Iterator[str]:
         """Let the next resumption lead to a place, and yield what is there.
