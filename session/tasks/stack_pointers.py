@@ -49,13 +49,11 @@ class TaskStacks:
         return self._sp(self._last_position(end))
 
     def is_stack_of(self, address: int, sp: int, room: range | None) -> bool:
-        """Return whether *sp* is in the stack of the task at an address. *room*: where that is, None: not known. The
-        stacks of other tasks may be in it, where that of FreeRTOS is not known to end before the control block.
+        """Return whether *sp* is in the stack of the task at an address. *room*: where that is, None: not known, as
+        where a program of FreeRTOS gives the memory itself, and the stack is not in front of the control block.
         """
-        number = bisect_right(self._begins, sp - 1) - 1
-        owner = None if number < 0 else self._tasks[number][1].address
         if room is not None:
-            return room.start < sp <= room.stop and (owner in (None, address) or self._begins[number] < room.start)
+            return room.start < sp <= room.stop
         task = self._task_of(sp)
         return task is not None and task.address == address
 

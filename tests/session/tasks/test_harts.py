@@ -5,7 +5,6 @@ What the other hart writes is not known, and a call stack that was left here may
 
 from bisect import bisect_right
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 
 import pytest
@@ -47,7 +46,7 @@ def test_turns_begin_where_they_do_and_nothing_wrong_is_said_of_tasks_that_move(
     for hart in range(2):
         selected = session.selected(replace(context, hart=hart))
         found = tasks_of(session, selected)
-        there = [next(run) for _, run in groupby((it for it in noted if it.hart == hart), lambda it: it.task)]
+        there = [it for it in noted if it.hart == hart]
         begins = [note.when for note in there]
         for turn in found.turns[1:]:
             number = bisect_right(begins, turn.begin) - 1

@@ -15,7 +15,6 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
-from tests.helpers.cross_compiler import symbol_address, symbol_size
 from tests.helpers.task_systems import Note, What, notes, small
 from tests.session.board import Board
 
@@ -23,11 +22,9 @@ _RAM, _SIZE, _X0, _MACHINE_MODE = 0x8000_0000, 1 << 17, 0x1000, 3
 _SWITCH = 300
 
 
-def stopped(folder: Path, system: str, *options: str, switching: bool = False) -> tuple[Path, Machine, Path]:
-    """A capture of two harts that are halted at its end, without what they and memory were then; and their machine.
-    *switching*: hart 0 has another current task of FreeRTOS since a moment, and runs on the stack of none.
-    """
-    elf = small(folder, system, *options, harts=2)
+def stopped(folder: Path, system: str) -> tuple[Path, Machine, Path]:
+    """A capture of two harts that are halted at its end, without what they and memory were then; and their machine."""
+    elf = small(folder, system, harts=2)
     machine = build(elf, memory_map=MemoryMap(ram_size=1 << 20, trace_ram_size=1 << 18), harts=2)
     machine.halt_at_start()
     (folder / "board.toml").write_text(target_description(machine, "board"))
@@ -37,27 +34,12 @@ def stopped(folder: Path, system: str, *options: str, switching: bool = False) -
         core.control.resume()
     for _ in range(4):
         machine.run_slice(80_000)
-    moments = (machine.run_slice(20) for _ in range(5000 if switching else 0))
-    assert not switching or any(_is_switching(machine, elf) for _ in moments)
     for core in machine._cores:
         core.control.halt(DebugCause.HALTREQ)
     session.stop(context=context)
     session.save(folder / "it.rvt", context)
     session.close()
     return folder / "it.rvt", machine, elf
-
-
-def _is_switching(machine: Machine, elf: Path) -> bool:
-    """Whether hart 0 notes a switch, to a task whose memory is below that of the one before."""
-    begin = symbol_address(elf, "note")
-    if not begin <= machine._cores[0].hart.pc < begin + symbol_size(elf, "note"):
-        return False
-    current = machine.bus.read(symbol_address(elf, "pxCurrentTCBs"), 8)
-    try:
-        noted = [note for note in notes(machine, elf) if note.what is What.SWITCHED_IN and note.hart == 0]
-    except ValueError:  # a note is half written
-        return False
-    return noted[-1].task == current < noted[-2].task
 
 
 def with_end(file: Path, machine: Machine) -> Path:
@@ -97,16 +79,6 @@ def test_the_last_turn_of_each_hart_is_known_from_the_memory_of_the_end(
             note = switched_to(machine, elf, *row["first"].values())
             assert (int(row["address"], 16), row["name"], row["id"]) == (note.task, note.name, note.number)
             assert row["state"] == "running" and 0 < row["first"]["number"] - note.when < _SWITCH
-
-
-def test_the_current_task_that_the_hart_is_being_switched_to_is_not_that_of_the_last_turn(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The stacks of others are between its own and its control block."""
-    file, machine, _ = stopped(tmp_path, "freertos_smp", "-DSTACKS_FIRST", "-DROUNDS=99", switching=True)
-    assert main(["tasks", str(with_end(file, machine)), "--hart", "0", "--json", "--quiet"]) == 0
-    answer = json.loads(capsys.readouterr().out)
-    assert answer["tasks"] and not [row for row in answer["tasks"] if row["turns"]]
 
 
 @pytest.mark.parametrize("system", ["linux", "zephyr", "freertos_smp"])

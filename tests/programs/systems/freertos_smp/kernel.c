@@ -48,14 +48,8 @@ static List_t xTasksWaitingTermination, xSuspendedTaskList;
 static List_t *volatile pxDelayedTaskList = &xDelayedTaskList1;
 static volatile word uxCurrentNumberOfTasks, uxDeletedTasksWaitingCleanUp, xTickCount, uxTaskNumber;
 static volatile long xSchedulerRunning, xYieldPendings[HARTS];
-#ifdef STACKS_FIRST
-static word stacks[2 * TASKS][WORDS] __attribute__((aligned(16)));
-#define BLOCK(I) ((TCB_t *)stacks[TASKS + (I)]) /* behind all stacks, as memory that a program gives may be */
-#else
 static TCB_t blocks[TASKS];
 static word stacks[TASKS][WORDS] __attribute__((aligned(16)));
-#define BLOCK(I) (&blocks[I])
-#endif
 static word xISRStacks[HARTS][WORDS] __attribute__((aligned(16)));
 word *const xISRStackTops[] = {
     xISRStacks[0] + WORDS,
@@ -321,12 +315,12 @@ APART TCB_t *xTaskCreateAffinitySet(
 {
     int i = 0;
     both_locks();
-    while (BLOCK(i)->pxStack)
+    while (blocks[i].pxStack)
         i++;
-    prvInitialiseNewTask(entry, name, argument, priority, affinity, BLOCK(i), stacks[i]);
-    prvAddNewTaskToReadyList(BLOCK(i));
+    prvInitialiseNewTask(entry, name, argument, priority, affinity, &blocks[i], stacks[i]);
+    prvAddNewTaskToReadyList(&blocks[i]);
     no_locks();
-    return BLOCK(i);
+    return &blocks[i];
 }
 
 static void create_idle(int core, const char *name)
