@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.rows.answers import CheckRow, CoveredFunction, DifferingRow, ValueWriter
 from rvtrace_gdb.rows.list_text import RowFields, TextPaint, plain
-from rvtrace_gdb.rows.runner import Runner
+from rvtrace_gdb.rows.running_thread import RunningThread
 
 AGREES, DIFFERS, CANNOT_TELL, COMPARED = "agrees", "differs", "cannot-tell", "compared"
 """The conclusions of a check."""
@@ -114,7 +114,7 @@ def written_when(writer: ValueWriter, at: int | None, previous_ago: int | None) 
     group = "" if writer.group is None else f" (group {writer.group})"
     ago = _ago(writer.ago, at, previous_ago)
     if writer.kind == "instruction":
-        runner = Runner(writer.task, writer.process, writer.thread).text
+        runner = RunningThread(writer.task, writer.process, writer.thread).text
         return f"written {runner}, {ago}{group}" if runner else f"written {ago}{group}"
     by = {"trap": "by a trap", "reset": "by a reset of the hart"}.get(writer.kind, "from outside the hart")
     return f"written {by}{group}, {ago}"

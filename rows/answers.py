@@ -51,7 +51,7 @@ class ValueWriter(NamedTuple):
     store       (address, size) of the store; *where*: (address, size) requested, size 0 for a symbol's size
     window      memory around the store
     doubts      lines that say why it may not be the last writer, or why the value may be wrong
-    task        the task of an operating system that ran then; *process*, *thread*: of Linux, see `Runner`
+    task        the task of an operating system that ran then; *process*, *thread*: of Linux, see `RunningThread`
     """
 
     kind: str

@@ -288,7 +288,7 @@ class WhyRow(NamedTuple):
     operands   of a branch: what it compared, each with its value; *taken*: whether it was taken
     deeper     more can be asked about it
     doubts     why it may be wrong
-    task       the task of an operating system that ran then; *process*, *thread*: of Linux, see `Runner`
+    task       the task of an operating system that ran then; *process*, *thread*: of Linux, see `RunningThread`
     """
 
     number: int

@@ -27,7 +27,7 @@ from rvtrace_gdb.rows.list_rows import (
     Place,
     WhyRow,
 )
-from rvtrace_gdb.rows.runner import Runner
+from rvtrace_gdb.rows.running_thread import RunningThread
 from rvtrace_gdb.rows.why_text import why_text
 
 RowFields = dict[str, Any]
@@ -202,7 +202,7 @@ def repetition(fold: Fold) -> str:
 
 
 def _execution_facts(row: FoundRow, symbols: TextSymbols) -> list[str]:
-    runner = Runner(row.task, row.process, row.thread)
+    runner = RunningThread(row.task, row.process, row.thread)
     return [_came_from(row.source, symbols), *filter(None, (row.text, runner.text))]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Callable
 
 from rvtrace_gdb.rows.list_rows import WhyRow, called
-from rvtrace_gdb.rows.runner import Runner
+from rvtrace_gdb.rows.running_thread import RunningThread
 
 WHY_KINDS: Mapping[str, str] = {
     "wrote": "",
@@ -90,7 +90,7 @@ def _maker_text(row: WhyRow, address: str, paint: Callable[[str, str], str]) -> 
     if row.position is None:
         return ""
     inside = f"{paint('function', row.inside)} " if row.inside else ""
-    runner = Runner(row.task, row.process, row.thread).text
+    runner = RunningThread(row.task, row.process, row.thread).text
     who = f"{runner} " if runner else ""
     code = row.code if len(row.code) <= _CODE_MOST else f"{row.code[: _CODE_MOST - 2].rstrip()}.."
     return f"\t@{row.position} {inside}{who}{row.source_line or address}{f': {code}' if code else ''}"

@@ -27,7 +27,7 @@ from rvtrace_gdb.gdbext.replay.mode import DIRECTED_COMMANDS, mode
 from rvtrace_gdb.gdbext.replay.viewer import viewer
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 from rvtrace_gdb.rows.list_rows import FoundRow
-from rvtrace_gdb.rows.runner import Runner
+from rvtrace_gdb.rows.running_thread import RunningThread
 
 _NUMBER = re.compile(r"-?[0-9]{1,4000}")  # `int` refuses more digits
 
@@ -389,7 +389,7 @@ class PositionCommand(Command, name="trace position", kind=gdb.COMMAND_STATUS, c
             self.refuse_argument(argument)
         found = position_display.place()
         if found is not None:
-            runner = Runner(**tracer().request("place", thread_hart=selected_hart(), tasks=True)["runner"]).text
+            runner = RunningThread(**tracer().request("place", thread_hart=selected_hart(), tasks=True)["runner"]).text
             where = position_display.text(*found)
             print(f"In the past, at instruction {', '.join(filter(None, (where, runner)))}.")
         elif only_past:

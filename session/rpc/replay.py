@@ -7,7 +7,7 @@
 | gone    |                                    | {gone}: whether the target has closed the connection             |
 | notes   |                                    | {lines}: the lines to print alone                                |
 | place   | thread_hart, tasks                 | {number, length, runner}: where a hart is in the past, how long  |
-|         |                                    | its history is, and with *tasks* a `rows.runner.Runner`          |
+|         |                                    | its history is, and with *tasks* who runs there, a `RunningThread` |
 | enter   | context, pc                        | {number, lines}: enter the past, at its end                      |
 | entered_at | thread_hart, number             | nothing: the next way back stops at no other of its executions   |
 | show_place | thread_hart, number             | nothing: gdb is shown this place, without a stop                 |

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from rvtrace_gdb.decode.history.positions import history_position
 from rvtrace_gdb.rows.list_rows import FoundRow
-from rvtrace_gdb.rows.runner import Runner
+from rvtrace_gdb.rows.running_thread import RunningThread
 from rvtrace_gdb.session.past.choice import PastSource
 from rvtrace_gdb.session.queries.lists.thread_parts import thread_at
 from rvtrace_gdb.session.selected_history import SelectedHistory
@@ -27,12 +27,14 @@ def task_label(
     return None if turns is None or task is None else turns.labels[task]
 
 
-def runner_at(session: PastSource, selected: SelectedHistory, position: int, progress: Progress = silent) -> Runner:
+def runner_at(
+    session: PastSource, selected: SelectedHistory, position: int, progress: Progress = silent
+) -> RunningThread:
     """Return the task, the process and the thread that run at a position. Raises what *progress* raises."""
     task = task_label(session, selected, position, progress)
     if session.opened is None:  # no trace that is recorded here names threads, and its target is not asked
-        return Runner(task)
-    return Runner(task, *thread_at(session.capture(), selected.history, position))
+        return RunningThread(task)
+    return RunningThread(task, *thread_at(session.capture(), selected.history, position))
 
 
 def with_runners(

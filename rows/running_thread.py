@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Runner(NamedTuple):
+class RunningThread(NamedTuple):
     """Who ran. None: not known, or there is none.
 
     task     the task of an operating system, by what tells it from others
