@@ -9,6 +9,7 @@ import pytest
 
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session.capture import file as capture_file
+from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.reports.coverage import traced
 from tests.session.perf_data.recorded import ARCH, started
 from tests.session.perf_data.test_importing import trace_of
@@ -105,6 +106,16 @@ def test_writers_and_reasons_are_said_with_their_process_and_thread(
         assert main([*words, "--json", "--quiet"]) == 0
         row = json.loads(capsys.readouterr().out.splitlines()[0])
         assert {key: row[key] for key in who} == who
+
+
+def test_gdb_says_the_process_of_a_writer_and_of_the_place_in_the_past(capture: Path, tmp_path: Path) -> None:
+    elf = traced.program(tmp_path)
+    machine = 'interpreter-exec mi "-rvtrace-who-wrote $sp"'
+    commands = ["trace replay", "trace goto 60", "trace position", "trace who-wrote $sp", machine]
+    said, process = run_gdb(elf, [SOURCE, f"trace open {capture}", *commands]), f"100 ({elf.stem})"
+    assert said["trace position"].strip().endswith(f", in process {process}.")
+    assert f"written in process {process}, 1 instruction ago" in said["trace who-wrote $sp"]
+    assert f'process="{process}"' in said[machine]
 
 
 def test_everything_is_of_the_only_process(
