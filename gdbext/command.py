@@ -12,12 +12,16 @@ from typing import Any, Callable, ClassVar
 
 import gdb
 
+from rvtrace_gdb.gdbext.text import error_line
+
 COMPLETED_BY_METHOD = -1
 """gdb completes with the command's method `complete`, if it has one."""
 
 
-def _of_text(invoke: Callable[..., None]) -> Callable[..., None]:
-    """Have a command say in a line that gdb has no text for a name in the program, instead of an error of Python's."""
+def _with_errors_in_a_line(invoke: Callable[..., None]) -> Callable[..., None]:
+    """Have a command say in a line what gdb refused (registers of a hart that is off), and that gdb has no text for a
+    name in the program, instead of an error of Python's.
+    """
 
     @functools.wraps(invoke)
     def wrapped(self: Command, argument: str, from_tty: bool) -> None:
@@ -26,6 +30,8 @@ def _of_text(invoke: Callable[..., None]) -> Callable[..., None]:
         except UnicodeError as error:
             found = getattr(error, "object", b"")[:80]
             raise gdb.GdbError(f"{self._given[0]}: a path or a name is not text in this locale: {found!r}") from None
+        except gdb.error as error:
+            raise gdb.GdbError(error_line(error)) from None
 
     return wrapped
 
@@ -44,7 +50,7 @@ class Command(gdb.Command):
         super().__init_subclass__()
         cls._given = name, kind, completer, is_prefix
         if "invoke" in cls.__dict__:
-            cls.invoke = _of_text(cls.invoke)  # type: ignore[method-assign]
+            cls.invoke = _with_errors_in_a_line(cls.invoke)  # type: ignore[method-assign]
 
     def __init__(self) -> None:
         super().__init__(*self._given)
