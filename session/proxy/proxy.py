@@ -161,6 +161,7 @@ def _remove_dead(path: str) -> None:
 T = TypeVar("T")
 log = logging.getLogger("rvtrace.session")
 _END_SECONDS = 5.0
+_LONGEST_WAIT = 0.5  # seconds; the handler of a signal that comes just before a wait begins runs after it
 _MOMENT = 1.0  # seconds between two attempts after the system refused one
 _UNKNOWN_MEMORY = (
     "note: gdb is in the past, and the trace shows what ran there, not what memory held: {}. A tandem trace has memory,"
@@ -248,8 +249,8 @@ class Proxy:
 
     def wait(self) -> None:
         """Wait until the proxy has ended: `request_end` was called, or it serves one debugger, which has left."""
-        if self._thread is not None:
-            self._thread.join()
+        while self._thread is not None and self._thread.is_alive():
+            self._thread.join(_LONGEST_WAIT)
 
     def request_end(self) -> None:
         """Let the proxy end soon. A handler of a signal may call this."""

@@ -231,5 +231,6 @@ def test_tandem_traces(
         out, err = capfd.readouterr()
         assert status == ("verify" in command)  # the hart that is simulated has another mstatus
         assert unfit(out.replace("\r\n", "\n" if "riscv-dv" in words else "\r\n") + err) == set()
-        printed.append((out.count("\n"), err.count("\n")))
+        tables = words == ["top", "--json"]  # one each, as many as there is time for
+        printed.append((bool(out) if tables else out.count("\n"), err.count("\n")))
     assert printed[0] == printed[1] and printed[0][0] > 0

@@ -180,6 +180,7 @@ def _unknown_name(what: str, names: list[str]) -> bytes:
 
 _HEAD_START = 0.0002  # seconds the hart waits for the next scan after traffic
 _HEAD_STARTS = 3  # slices after traffic before which it does
+_LONGEST_WAIT = 500  # milliseconds; the handler of a signal that comes just before a wait begins runs after it
 _STARVING = 0.02  # seconds of traffic after which the hart gets a slice all the same
 _SHORT, _LONG = 1000, 10_000  # instructions per slice, during traffic and else: about 0.2 and 2 ms
 _WITNESSED = 40  # times slower is a hart whose every instruction is reported by itself
@@ -293,7 +294,7 @@ class Server:
     def _ready_sockets(self) -> list[int]:
         """Return the sockets that are ready; run the hart when none is, or when it has waited long enough."""
         if self._machine.idle:
-            return self._ready(None)
+            return self._ready(_LONGEST_WAIT)
         ready = self._ready(0)
         if not ready and self._client is not None and self._slices_since_traffic < _HEAD_STARTS:
             ready = [s.fileno() for s in select.select([self._client], [], [], _HEAD_START)[0]]
@@ -305,7 +306,7 @@ class Server:
         self._ran_at = time.monotonic()
         return ready
 
-    def _ready(self, timeout: int | None) -> list[int]:
+    def _ready(self, timeout: int) -> list[int]:
         return [fileno for fileno, _ in self._poller.poll(timeout)]
 
     def _handle(self, fileno: int) -> None:

@@ -51,6 +51,30 @@ def test_stopping_a_server_that_has_just_ended_by_itself(elf: Path) -> None:
         server.stop()
 
 
+def test_a_signal_that_comes_just_before_a_wait_ends_the_server_after_it(elf: Path) -> None:
+    """Python runs the handler of such a signal when the wait has ended, and nothing wakes the server before."""
+    machine = build(elf, memory_map=SMALL)
+    machine.halt_at_start()
+    with listen_tcp(0) as listener:
+        server = Server(machine, listener)
+        ready, waits = server._ready, threading.Event()
+
+        def interrupted(timeout: int) -> list[int]:
+            waits.set()
+            found = ready(timeout)
+            server._stopping = True
+            return found
+
+        server._ready = interrupted  # type: ignore[method-assign]
+        thread = threading.Thread(target=server.serve, daemon=True)
+        thread.start()
+        assert waits.wait(60)
+        thread.join(20)
+        ended = not thread.is_alive()
+        server.stop()
+    assert ended
+
+
 class Wire:
     """The `feed` of Pins, over a socket, in pieces as *cut* makes them."""
 
