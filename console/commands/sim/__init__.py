@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rvtrace_gdb.console import commands, output
 from rvtrace_gdb.console.commands import CommandParser
-from rvtrace_gdb.console.commands.sim import encoder, etrace, target
+from rvtrace_gdb.console.commands.sim import encoder, etrace, tandem_ports, target
 from rvtrace_gdb.console.commands.sim.request import ServedAt, SimRequest, sim_request
 from rvtrace_gdb.console.commands.sim.target import Streams, openocd_config, target_description
 from rvtrace_gdb.console.help_pages import HARDWARE, group_of
@@ -202,7 +202,7 @@ def add_arguments(parser: CommandParser) -> None:
     encoder.add_arguments(built)
     etrace.add_arguments(built)
     encoder.add_ctr_arguments(group_of(parser, HARDWARE, "Control Transfer Records"))
-    target.add_tandem_arguments(group_of(parser, HARDWARE, "the tandem trace"))
+    tandem_ports.add_tandem_arguments(group_of(parser, HARDWARE, "the tandem trace"))
     _add_files(parser)
     output.add_arguments(parser, "what it serves, and for what happens")
     parser.examples = EXAMPLES
@@ -297,7 +297,7 @@ def _simulate(request: SimRequest, cleanup: ExitStack) -> None:
         machine = _machine(request, described, streams)
     listener = _listener(request.served, cleanup)
     side_door = _side_door(request.served.side_door, machine, cleanup)
-    tandem = target.with_tandem_ports(request.tandem, request.elf, machine, cleanup)
+    tandem = tandem_ports.with_tandem_ports(request.tandem, request.elf, machine, cleanup)
     config = openocd_config(
         listener, openocd.gdb_port, openocd.tcl_port, machine.hart, len(machine.harts), openocd.separate,
         machine.dtm.idcode, machine.off,
