@@ -191,7 +191,7 @@ def _is_numbered(text: str, task: RtosTask) -> bool:
     if found is None or found["name"] != task.label:
         return False
     printed = (found["number"] or found["printed"]).split(", ")
-    numbers = [int(it, 0) == (task.address if it.startswith("0x") else task.id) for it in printed if _is_number(it)]
+    numbers = [_has_number(it, task) for it in printed if _is_number(it)]
     return bool(numbers) and all(numbers)
 
 
@@ -210,7 +210,11 @@ def _told_apart(task: RtosTask) -> str:
 
 def _means(text: str, task: RtosTask) -> bool:
     try:
-        number = int(text, 0)
+        return _has_number(text, task)
     except ValueError:
         return fnmatchcase(task.label, text)
-    return number == (task.address if text[:2].lower() == "0x" else task.id)
+
+
+def _has_number(text: str, task: RtosTask) -> bool:
+    """Return whether a number is that of a task, or, with 0x before it, its address. Raises ValueError: it is none."""
+    return int(text, 0) == (task.address if text[:2].lower() == "0x" else task.id)
