@@ -7,6 +7,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from rvtrace_gdb.rows.answers import CheckRow, CoveredFunction, DifferingRow, ValueWriter
+from rvtrace_gdb.rows.harts_text import MANY, harts_text
 from rvtrace_gdb.rows.list_text import RowFields, TextPaint, plain
 from rvtrace_gdb.rows.running_thread import RunningThread
 
@@ -33,19 +34,8 @@ def folded_checks(rows: Sequence[CheckRow]) -> list[tuple[str, CheckRow]]:
     said are one: "harts 0 to 15: ".
     """
     groups = [list(group) for _, group in groupby(rows, lambda row: row._replace(hart=0))]
-    parts = [part for group in groups for part in ([group] if len(group) >= _MANY else [[row] for row in group])]
-    return [("" if len(rows) == 1 else f"{_harts_text([row.hart for row in part])}: ", part[0]) for part in parts]
-
-
-_MANY = 3
-
-
-def _harts_text(harts: Sequence[int]) -> str:
-    if len(harts) == 1:
-        return f"hart {harts[0]}"
-    if harts[-1] - harts[0] == len(harts) - 1:
-        return f"harts {harts[0]} to {harts[-1]}"
-    return f"harts {', '.join(map(str, harts))}"
+    parts = [part for group in groups for part in ([group] if len(group) >= MANY else [[row] for row in group])]
+    return [("" if len(rows) == 1 else f"{harts_text([row.hart for row in part])}: ", part[0]) for part in parts]
 
 
 def check_conclusion(row: CheckRow) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Callable, Protocol
 
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.rows.list_rows import Place
 from rvtrace_gdb.rows.list_text import RowFields
 from rvtrace_gdb.rows.top_rows import TopEdge, TopFunction, TopLoss, TopTable, TopTraps
@@ -31,7 +32,7 @@ def top_lines(table: TopTable, painter: Painter) -> Iterator[str]:
 def _first_line(table: TopTable) -> str:
     if not table.harts:
         return "No instruction is known yet."
-    harts = f"Hart{'s' if len(table.harts) > 1 else ''} {', '.join(map(str, table.harts))}"
+    harts = harts_text(table.harts).capitalize()
     gaps = f", {table.gaps} gap{'' if table.gaps == 1 else 's'}" if table.gaps else ""
     plural = "" if table.instructions == 1 else "s"
     return f"{harts}: {table.instructions} instruction{plural}, {_rate(table.since, table)} a second{gaps}."

@@ -12,6 +12,7 @@ from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.rows.answer_text import AGREES, CANNOT_TELL, COMPARED, DIFFERS, check_line, folded_checks
 from rvtrace_gdb.rows.answers import OFF_HART, CheckRow
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.capture.model import (
     Capture,
     Captured,
@@ -31,7 +32,7 @@ from rvtrace_gdb.session.errors import NotResumed
 from rvtrace_gdb.session.formats.sinks import HartHistories
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.numbered import alike, component_number, folded, harts_text, names_text
+from rvtrace_gdb.support.numbered import alike, component_number, folded, names_text
 from rvtrace_gdb.support.system import memory_size
 from rvtrace_gdb.support.text import Line, Problem, counted, printable, warning
 

@@ -1,4 +1,4 @@
-"""What is said alike of components and harts whose numbers follow each other, said once: "encoder0 to encoder15"."""
+"""What is said alike of components whose numbers follow each other, said once: "encoder0 to encoder15"."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -74,14 +74,3 @@ def names_text(names: Sequence[str]) -> str:
     groups = alike(names, str, lambda _: None)
     parts = [group[0] if len(group) == 1 else f"{group[0]} to {group[-1]}" for group in groups]
     return ", ".join(parts[:-1]) + (" and " if parts[1:] else "") + parts[-1]
-
-
-def numbers_text(numbers: Iterable[int]) -> str:
-    """Return numbers in their order: "0, 2, 4 to 15"."""
-    groups = alike(numbers, lambda number: f"n{number}", lambda _: None)
-    return ", ".join(str(it[0]) if len(it) == 1 else f"{it[0]} to {it[-1]}" for it in groups)
-
-
-def harts_text(harts: Sequence[int]) -> str:
-    """Return "hart 3", "harts 0, 1", or "harts 0 to 15"."""
-    return f"hart {harts[0]}" if len(harts) == 1 else f"harts {numbers_text(harts)}"

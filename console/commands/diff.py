@@ -12,6 +12,7 @@ from rvtrace_gdb.console.options import inputs, raw, trace_answer
 from rvtrace_gdb.console.options.request import RequestedTrace
 from rvtrace_gdb.console.output import PAGE, CommandOutput, OutputOptions
 from rvtrace_gdb.rows import diff_text
+from rvtrace_gdb.rows.harts_text import numbers_text
 from rvtrace_gdb.rows.list_text import row_fields, row_line
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
@@ -93,7 +94,7 @@ def _print(request: DiffRequest, options: OutputOptions) -> int:
         harts = _harts(request, one.decoded, other.decoded)
         missing = sorted(set(one.decoded.harts.histories) ^ set(other.decoded.harts.histories))
         if request.hart is None and missing and len(harts) > 1:
-            shown.say(report.notes([f"harts that only one of them has: {', '.join(map(str, missing))}"]))
+            shown.say(report.notes([f"harts that only one of them has: {numbers_text(missing)}"]))
         return max(_print_hart(one, other, pair, request.range, shown, len(harts) > 1) for pair in harts)
 
 

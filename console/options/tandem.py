@@ -14,6 +14,7 @@ from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.console.options import inputs
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemDialect, TandemParameters
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
 from rvtrace_gdb.session.formats.raw_import import tandem_capture
@@ -155,7 +156,7 @@ def of_hart(capture: Capture, hart: int | None) -> CapturedTandem:
     for captured in capture.tandem:
         if hart in (None, captured.hart):
             return captured
-    there = ", ".join(str(captured.hart) for captured in capture.tandem)
+    there = harts_text([captured.hart for captured in capture.tandem])
     raise inputs.RawError(f"--hart {hart}: it has no tandem trace, only {there}")
 
 

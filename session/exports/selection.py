@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.hart_events import HartEventKind
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.exports.export import Export, ExportedTrace
 from rvtrace_gdb.session.queries.hart_events import hart_event_counts, has_events_alone
@@ -59,8 +60,8 @@ def exported(
     options.check(export)
     found = _selected(session, context, export, progress)
     if len(found) > 1 and (options.range or options.exact):
-        harts = ", ".join(str(it.hart) for it in found)
-        raise ExportError(f"a range has the numbers of one hart, and there are harts {harts}: say which one")
+        harts = harts_text([it.hart for it in found])
+        raise ExportError(f"a range has the numbers of one hart, and there are {harts}: say which one")
     traces = [_trace(session, it, options) for it in found]
     if traces[0].is_sampled:
         if options.range is not None or options.time is not None:

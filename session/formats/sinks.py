@@ -10,6 +10,7 @@ from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import Program
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedRecords, CapturedSink
 from rvtrace_gdb.session.errors import NoTrace, Unsupported
 from rvtrace_gdb.session.formats import registry
@@ -57,8 +58,8 @@ class HartHistories:
         if hart is None:
             return likely if likely is not None and likely in self.histories else min(self.histories)
         if hart not in self.histories:
-            there = ", ".join(map(str, sorted(self.histories)))
-            raise NoTrace(f"hart {hart} is not in this trace, which has hart {there}")
+            there = harts_text(sorted(self.histories))
+            raise NoTrace(f"hart {hart} is not in this trace, which has {there}")
         return hart
 
     def of_thread(self, hart: int | None, wanted: int | None) -> int:
@@ -147,8 +148,8 @@ class SinkDecoding:
                 if hart not in histories or history.instructions > histories[hart].instructions:
                     histories[hart], places[hart] = history, index
         if several:
-            harts = f"hart{'s' * (len(several) > 1)} {', '.join(map(str, sorted(several)))}"
-            notes.append(f"note: the trace of {harts} is in several sinks: of each hart the longest history is shown")
+            whose = harts_text(sorted(several))
+            notes.append(f"note: the trace of {whose} is in several sinks: of each hart the longest history is shown")
         return HartHistories(dict(sorted(histories.items())), account, tuple(notes), places)
 
     def views(self) -> GrowingHistories | None:

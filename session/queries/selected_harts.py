@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.lists.pages import RangeError
 from rvtrace_gdb.session.selected_history import SelectedHistory
@@ -18,6 +19,6 @@ def selected_harts(session: Session, context: Context, args: str, progress: Prog
     selected = [session.selected_or_empty(replace(context, hart=hart), progress) for hart in harts]
     shown = [it for it in selected if len(it.history)] or [session.selected(context, progress)]
     if args and len(shown) > 1:
-        numbers = ", ".join(str(it.hart) for it in shown)
-        raise RangeError(f"a RANGE has the numbers of one hart, and there are harts {numbers}: say which one")
+        there = harts_text([it.hart for it in shown])
+        raise RangeError(f"a RANGE has the numbers of one hart, and there are {there}: say which one")
     return shown

@@ -18,6 +18,7 @@ from rvtrace_gdb.decode.ctr.records import TYPE_NAMES
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.model import CapturedRecords, CapturedTrap
 from rvtrace_gdb.session.formats.ctr import items
@@ -266,11 +267,11 @@ class CtrTrace(TraceSource):
         self._last_traps.may_ask(())
         for recorder in self.recorders:
             recorder.access = opened(recorder.hart)
-        lost = [str(it.hart) for it in self.recorders if it.saved is not None and it.differs(self._recorder_status(it))]
+        lost = [it.hart for it in self.recorders if it.saved is not None and it.differs(self._recorder_status(it))]
         if lost:
             for recorder in self.recorders:
                 recorder.saved = None
-            self.notes = [f"hart {', '.join(lost)} no longer recorded with its settings when gdb was connected again"]
+            self.notes = [f"{harts_text(lost)} no longer recorded with its settings when gdb was connected again"]
             self.failure = None
             self.tracing = self.incomplete = self.started_here = False
 

@@ -15,6 +15,7 @@ from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.reconstruction.facts import MemoryRange
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session import program
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
@@ -184,7 +185,7 @@ def clear(session: Session, context: Context, way: Way | None, progress: Progres
         raise Busy("a capture file is open, whose records cannot be cleared: `trace ctr start` begins on the target")
     trace.clear(progress)
     session.changed()
-    return [f"The records of hart {', '.join(str(it.hart) for it in trace.recorders)} are empty."]
+    return [f"The records of {harts_text([it.hart for it in trace.recorders])} are empty."]
 
 
 def status(session: Session, context: Context, way: Way | None, progress: Progress = silent) -> list[str]:

@@ -20,6 +20,7 @@ from rvtrace_gdb.controlregs.sifive_v0 import sink_block
 from rvtrace_gdb.controlregs.target import Target
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode, RamMode
 from rvtrace_gdb.controlregs.trace_control.request import GraphRequest, PibPins, SinkBuffer, SinkSettings, TraceRequest
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.description.model import (
     AnyComponent,
     AnyFunnelDescription,
@@ -224,7 +225,7 @@ class Hardware:
             if not taken:
                 notes.append(f"hart {encoder.hart} is not traced: {encoder.name} does not lead to {' or '.join(sinks)}")
         if not routes:
-            raise BadOption(f"no trace of {_harts_text(harts)} leads to {' or '.join(sinks)}")
+            raise BadOption(f"no trace of {_any_of(harts)} leads to {' or '.join(sinks)}")
         return cls(topology, tuple(routes), tuple(notes))
 
     @property
@@ -341,12 +342,12 @@ def _encoders(description: Description, harts: Sequence[int]) -> tuple[EncoderDe
     there = {encoder.hart: encoder for encoder in description.encoders}
     for hart in harts:
         if hart not in there:
-            known = f"hart{'s' * (len(there) > 1)} {', '.join(map(str, sorted(there)))}"
+            known = harts_text(sorted(there))
             raise BadOption(f"hart {hart} has no encoder in the target description, it has those of {known}")
     return tuple(encoder for encoder in description.encoders if not harts or encoder.hart in harts)
 
 
-def _harts_text(harts: Sequence[int]) -> str:
+def _any_of(harts: Sequence[int]) -> str:
     return f"hart {' or '.join(map(str, harts))}" if harts else "any hart"
 
 

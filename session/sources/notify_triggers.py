@@ -23,6 +23,7 @@ from rvtrace_gdb.controlregs.trace_control.encoder_registers import ImplicitRetu
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.description.model import TRAP_RETURNS, Description
 from rvtrace_gdb.session.sources.options import Armed
 from rvtrace_gdb.session.tasks.task_system import shipped_systems
@@ -168,11 +169,5 @@ def _result_lines(result: AsManyAsFree, need: Need, places: NotifyPlaces) -> Ite
 
 
 def _note_line(remark: _Remark, harts: Sequence[int]) -> str:
-    text = f"{_harts_text(harts)}: {remark.text}"
+    text = f"{harts_text(harts)}: {remark.text}"
     return warning(text) if remark.is_warning else text
-
-
-def _harts_text(harts: Sequence[int]) -> str:
-    if len(harts) > 2 and list(harts) == list(range(harts[0], harts[-1] + 1)):
-        return f"harts {harts[0]} to {harts[-1]}"
-    return f"hart{'s'[: len(harts) > 1]} {', '.join(map(str, harts))}"

@@ -18,6 +18,7 @@ from typing import Any
 
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, TandemParameters
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.model import CapturedPort, CapturedTandem
@@ -363,12 +364,8 @@ def _ports(description: Description, options: Mapping[str, Any]) -> list[TandemD
     there = {port.hart for port in ports}
     for hart in harts:
         if hart not in there:
-            raise BadOption(f"there is no tandem port of hart {hart}: there are those of {_harts_text(sorted(there))}")
+            raise BadOption(f"there is no tandem port of hart {hart}: there are those of {harts_text(sorted(there))}")
     return [port for port in ports if not harts or port.hart in harts]
-
-
-def _harts_text(harts: list[int]) -> str:
-    return f"hart {harts[0]}" if len(harts) == 1 else f"harts {', '.join(map(str, harts))}"
 
 
 def _without_effect(options: Mapping[str, Any]) -> list[str]:

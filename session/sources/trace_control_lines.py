@@ -7,6 +7,7 @@ from rvtrace_gdb.controlregs.graph import CORESIGHT
 from rvtrace_gdb.controlregs.trace_control.component_registers import PibMode
 from rvtrace_gdb.controlregs.trace_control.procedures import EncoderStatus, GraphStatus, PassingStatus, SinkStatus
 from rvtrace_gdb.controlregs.trace_control.request import GraphSettings
+from rvtrace_gdb.rows.harts_text import numbers_text
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.session.sources.live_sinks import LiveSink
@@ -15,7 +16,7 @@ from rvtrace_gdb.session.sources.options import Armed
 from rvtrace_gdb.session.sources.started_components import StartedComponents
 from rvtrace_gdb.session.target.link import Link
 from rvtrace_gdb.support.errors import RvtraceError
-from rvtrace_gdb.support.numbered import alike, folded, names_text, numbers_text
+from rvtrace_gdb.support.numbered import alike, folded, names_text
 from rvtrace_gdb.support.text import warning
 
 

@@ -1,8 +1,8 @@
-"""Which components and harts are said as one, and in which words."""
+"""Which components are said as one, and in which words."""
 
 import pytest
 
-from rvtrace_gdb.support.numbered import alike, harts_text, names_text
+from rvtrace_gdb.support.numbered import alike, names_text
 
 
 @pytest.mark.parametrize(
@@ -21,19 +21,6 @@ from rvtrace_gdb.support.numbered import alike, harts_text, names_text
 )
 def test_names(names: list[str], text: str) -> None:
     assert names_text(names) == text
-
-
-@pytest.mark.parametrize(
-    ("harts", "text"),
-    [
-        ([3], "hart 3"),
-        ([0, 1], "harts 0, 1"),
-        ([0, 1, 2], "harts 0 to 2"),
-        ([0, 2, 4, 5, 6, 9], "harts 0, 2, 4 to 6, 9"),
-    ],
-)
-def test_harts(harts: list[int], text: str) -> None:
-    assert harts_text(harts) == text
 
 
 def test_what_is_alike() -> None:

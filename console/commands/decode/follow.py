@@ -19,6 +19,7 @@ from rvtrace_gdb.console.options.hints import hints_of_history
 from rvtrace_gdb.console.options.request import RawTrace, RequestedTrace, SettingsBytes, TandemBytes
 from rvtrace_gdb.console.progress import ProgressLine
 from rvtrace_gdb.decode.program.context_images import ContextImages
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.errors import WrongXlen
 from rvtrace_gdb.session.formats import raw_import, stream
@@ -346,8 +347,8 @@ def _ended(followed: _Followed, why: str, request: DecodeRequest) -> int:
     followed.status.say(followed.decoder.remarks())
     unread = _unread(followed, request.trace)
     if hart is not None and followed.harts and hart not in followed.harts:
-        there = ", ".join(map(str, sorted(followed.harts)))
-        followed.status.say([warning(f"hart {hart} is not in this stream, which has hart {there}")])
+        there = harts_text(sorted(followed.harts))
+        followed.status.say([warning(f"hart {hart} is not in this stream, which has {there}")])
     if failure is not None:
         raise failure
     if unread is not None:

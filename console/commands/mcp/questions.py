@@ -12,6 +12,7 @@ from rvtrace_gdb.decode.history.positions import history_position
 from rvtrace_gdb.decode.tandem.wording import X
 from rvtrace_gdb.reports.program_sources import ProgramSources
 from rvtrace_gdb.rows.answers import FrameRow
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.rpc import replay
 from rvtrace_gdb.session.selected_history import SelectedHistory
@@ -141,7 +142,8 @@ class Questions(NamedTuple):
         facts = {**self._trace_facts(), "before": number or f"the end, {self._history_length + 1}"}
         facts["value"] = fitting(self._shown_rows(held.rows), 1200)
         if not what.startswith("$") and (others := self._other_harts()):
-            facts["writers"] = f"those of hart {self.hart}; what harts {others} wrote is listed where they are asked"
+            theirs = f"what {harts_text(others)} wrote is listed where they are asked"
+            facts["writers"] = f"those of hart {self.hart}; {theirs}"
         if notes:
             facts["notes"] = fitting(notes, 800)
         last = next((row["number"] for row in reversed(wrote.rows) if "number" in row), None)

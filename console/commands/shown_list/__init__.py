@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.console.output import PAGE, CommandOutput
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.rows.harts_text import MANY, harts_text
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
 from rvtrace_gdb.rows.list_text import HEADINGS, RowFields, computed_words, options_of, row_fields, row_line
 from rvtrace_gdb.session.decoded_capture import Decoded
@@ -13,7 +14,6 @@ from rvtrace_gdb.session.rpc import pages
 from rvtrace_gdb.session.rpc.list_selection import Range
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
-from rvtrace_gdb.support.numbered import MANY, harts_text
 from rvtrace_gdb.support.text import Line, json_line, printable
 from rvtrace_gdb.views import json_rows
 from rvtrace_gdb.views.addresses import address_text

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.hart_order import HartOrder
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.queries.lists.pages import Cursor, PageSelection, RangeError
 from rvtrace_gdb.session.selected_history import HistoryNumber
 
@@ -72,8 +73,8 @@ class Interleaved:
     def _number_of(self, place: HistoryNumber) -> int:
         hart, number = place
         if hart not in self.histories:
-            there = ", ".join(map(str, sorted(self.histories)))
-            raise RangeError(f"hart {hart} is not in this trace, which has hart {there}")
+            there = harts_text(sorted(self.histories))
+            raise RangeError(f"hart {hart} is not in this trace, which has {there}")
         if not 1 <= number <= len(self.histories[hart]):
             raise RangeError(f"Range out of bounds: numbers of hart {hart} go from 1 to {len(self.histories[hart])}.")
         return self.number(place)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.source_lines import SourceLines
 from rvtrace_gdb.rows.diff_rows import BY_INSTRUCTIONS, DiffAnswer
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.rows.list_rows import DifferenceRow
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.context import Context
@@ -184,7 +185,7 @@ def diff_sessions(
 
 
 def _listed(decoded: Decoded) -> str:
-    return ", ".join(map(str, sorted(decoded.harts.histories)))
+    return harts_text(sorted(decoded.harts.histories))
 
 
 def _changed(path: str) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding, Explanation
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.questions.explain.code import CodeRole
 from rvtrace_gdb.session.questions.explain.evidence import Evidence
 from rvtrace_gdb.session.questions.explain.loop import ending_loop
@@ -31,8 +32,8 @@ def _with_holders(
     addresses = [int(it, 16) for it in finding.facts.get("waits_for", ())]
     details += [text for it in others for text in _holds(it, addresses)]
     if waiting:
-        names = ", ".join(map(str, waiting))
-        details.append(f"Hart {names} waits for a lock, too: each may have what the other wants (a deadlock).")
+        who = f"{harts_text(waiting).capitalize()} wait{'s' * (len(waiting) == 1)} for a lock"
+        details.append(f"{who}, too: each may have what the other wants (a deadlock).")
     return finding._replace(details=details)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report as common
 from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
@@ -117,7 +118,7 @@ def _from_a_block(words: "array[int]") -> "array[int]":
 
 def target_line(name: str, file: str, ring: Ring) -> str:
     """Describe the QEMU."""
-    which = "hart 0" if ring.harts == 1 else f"harts 0 to {ring.harts - 1}"
+    which = harts_text(range(ring.harts))
     return common.line("target", f"{name}{f' ({file})' if file else ''}, {which}")
 
 

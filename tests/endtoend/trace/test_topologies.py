@@ -66,7 +66,7 @@ def listing(hart: int) -> str:
 
 
 SEVERAL = (
-    "note: the trace of harts 0, 1, 2, 3 is in several sinks: of each hart the longest history is shown\n"
+    "note: the trace of harts 0 to 3 is in several sinks: of each hart the longest history is shown\n"
 )
 
 OPTIONS = [

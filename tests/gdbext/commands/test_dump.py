@@ -128,7 +128,7 @@ def test_the_history_is_that_of_the_hart_that_is_set(tmp_path: Path) -> None:
     pcs = [int(pc, 16) for pc in re.findall(r"^\d+\t(?:=> |   )0x([0-9a-f]+)", out["trace history  1,100000"], re.M)]
     assert 100 < len(pcs) < count
     assert re.search(rf"history:  hart 1: {count} instructions, .*\nhistory:  hart 2: ", out["trace status"])
-    assert out["trace history   "].strip() == "hart 3 is not in this trace, which has hart 1, 2"
+    assert out["trace history   "].strip() == "hart 3 is not in this trace, which has harts 1, 2"
     assert out["trace history 1,+1"].startswith("1\t")
 
 

@@ -161,7 +161,7 @@ def test_without_times_one_hart_comes_after_the_other_and_that_is_said_once(tmp_
 @pytest.mark.parametrize(
     ("command", "line"),
     [
-        ("trace history -all 9:1", "hart 9 is not in this trace, which has hart 0, 1"),
+        ("trace history -all 9:1", "hart 9 is not in this trace, which has harts 0, 1"),
         ("trace history -all here", "Expected positive number, got: here."),
         ("trace history -al", "Expected positive number, got: -al."),
         ("trace history 1:5", "Junk after argument: :5."),

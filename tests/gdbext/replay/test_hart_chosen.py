@@ -174,7 +174,7 @@ def test_in_a_capture_alone(live: Ran, gdb: str) -> None:
     ends = [len(pcs) + 1 for pcs in live.pcs]
     assert ran.place("trace replay")[:2] == (1, ends[0]) and ran.place("trace replay ")[:2] == (2, ends[1])
     assert re.findall(r"^[* ] (\d) +Thread (\d)", ran.said["info threads"], re.M) == [("1", "1"), ("2", "2")]
-    assert ran.said["trace replay  "].strip() == "hart 7 is not in this trace, which has hart 0, 1"
+    assert ran.said["trace replay  "].strip() == "hart 7 is not in this trace, which has harts 0, 1"
     check_chosen(ran, ends[0])
 
 

@@ -134,7 +134,7 @@ def test_a_listing_is_of_the_hart_that_is_meant_and_pages_of_its_own() -> None:
         "note:     which of OpenOCD's 2 targets gdb is connected to is not known: this is hart 1; `set trace hart N`"
         " shows another one"
     ]
-    with pytest.raises(NoTrace, match=r"^hart 7 is not in this trace, which has hart 1, 2$"):
+    with pytest.raises(NoTrace, match=r"^hart 7 is not in this trace, which has harts 1, 2$"):
         session.history("", 10, unknown)
 
 

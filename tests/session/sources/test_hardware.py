@@ -80,7 +80,7 @@ def board() -> Description:
     ("sinks", "harts", "line"),
     [
         (["ram7"], [], "there is no sink 'ram7' in the target description, it has big, own, pins, bridge"),
-        ([], [3], "hart 3 has no encoder in the target description, it has those of harts 0, 1, 2"),
+        ([], [3], "hart 3 has no encoder in the target description, it has those of harts 0 to 2"),
         (["own"], [0, 2], "no trace of hart 0 or 2 leads to own"),
     ],
 )

@@ -100,7 +100,8 @@ async def loses_payments(ask: Asker) -> None:
     """The time of a row is that of the message before it: here that of the return from `note`."""
     assert (await ask("overview")).json["harts"] == [0, 1]
     last = (await ask("value", what="balance")).json
-    assert "harts [1]" in last["writers"] and last["rows"][0]["line"] == line_of("two_harts/two_harts.c", "balance = b")
+    assert "what hart 1 wrote" in last["writers"]
+    assert last["rows"][0]["line"] == line_of("two_harts/two_harts.c", "balance = b")
     frame = (await ask("frame", number=last["rows"][0]["number"])).json
     read, written = (line_of("two_harts/two_harts.c", text) for text in ("int before = balance;", "balance = before +"))
     assert {read, written} <= set(frame["lines that ran"])

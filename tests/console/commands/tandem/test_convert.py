@@ -290,7 +290,7 @@ def test_a_loss_is_in_the_log_and_readers_go_over_it(tmp_path: Path, capsys: pyt
         (("--to", "spike", "-o", "/nonexistent/x"), 1, "/nonexistent/x: cannot be written: No such file or directory"),
         (("--to", "spike", "-o", "-", "--json"), 1, "--json and -o - would both write to standard output"),
         (("--to", "spike", "-o", "-", "900"), 1, "Range out of bounds: numbers go from 1 to "),
-        (("--to", "spike", "-o", "-", "--hart", "7"), 1, "--hart 7: it has no tandem trace, only 0"),
+        (("--to", "spike", "-o", "-", "--hart", "7"), 1, "--hart 7: it has no tandem trace, only hart 0"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_done(

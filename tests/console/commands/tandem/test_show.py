@@ -214,7 +214,7 @@ def test_what_is_wrong_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str
         (("--address", "nowhere"), 1, "--address nowhere: neither ADDRESS, nor ADDRESS,SIZE, nor a symbol of "),
         (("--address", "0x10,0"), 1, "--address 0x10,0: neither"),
         (("--function", "nowhere"), 1, "--function nowhere: "),
-        (("--hart", "1"), 1, "--hart 1: it has no tandem trace, only 0"),
+        (("--hart", "1"), 1, "--hart 1: it has no tandem trace, only hart 0"),
         (("--flen", "7"), 2, "argument --flen: invalid choice: "),
     ],
 )

@@ -77,7 +77,7 @@ def test_a_place_of_a_hart_stands_for_a_number() -> None:
     assert found.select("1:5,0:4", 4) == PageSelection(8, 10)
     assert found.select("0:4, +2", 4) == PageSelection(9, 11)
     for args, error in {
-        "2:1": "hart 2 is not in this trace, which has hart 0, 1",
+        "2:1": "hart 2 is not in this trace, which has harts 0, 1",
         "0:0": "Range out of bounds: numbers of hart 0 go from 1 to 5.",
         "1:0": "Range out of bounds: numbers of hart 1 go from 1 to 11.",
         "0:6": "Range out of bounds: numbers of hart 0 go from 1 to 5.",
