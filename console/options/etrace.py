@@ -10,7 +10,6 @@ a decoder does not need are ignored; a value that it needs is used or refused, n
 
 import argparse
 import io
-import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -37,6 +36,7 @@ from rvtrace_gdb.session.capture.etrace_settings import (
 from rvtrace_gdb.support import toml
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.inputs import open_input
+from rvtrace_gdb.support.json_text import NotJson, json_value
 from rvtrace_gdb.support.text import value_text
 
 _MOST = 1 << 20
@@ -143,11 +143,9 @@ def _text_of_file(name: str) -> str:
 
 def _json(name: str, text: str) -> Any:
     try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise BadParametersFile(name, f"is not JSON: line {error.lineno} column {error.colno}: {error.msg}") from None
-    except (RecursionError, ValueError):
-        raise BadParametersFile(name, "is not JSON that can be read: too deep, or a number is too long") from None
+        return json_value(text)
+    except NotJson as error:
+        raise BadParametersFile(name, str(error)) from None
 
 
 def _add_setting(values: _FileValues, found: Any) -> None:

@@ -2,11 +2,10 @@
 
 docs/capture-format.md is the reference for the fields. Addresses and register values are "0x..." strings, because many
 readers of JSON lose precision beyond 53 bits. Unknown keys are ignored: only keys that can be ignored may be added
-without a new version. What encoders, sinks and records of CSRs have in common is in `json_fields`.
+without a new version. The tables of encoders, sinks and records of CSRs are in `json_fields`.
 """
 
 import functools
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -16,7 +15,7 @@ from rvtrace_gdb.decode.history.events import BreakKind
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, REPEAT_BITS
 from rvtrace_gdb.session.capture import json_fields
 from rvtrace_gdb.session.capture.etrace_settings import BadSetting, SettingValue, check_settings, etrace_of
-from rvtrace_gdb.session.capture.json_fields import NAME, BadDescription, JsonTable, MemberFetch
+from rvtrace_gdb.session.capture.json_document import NAME, JsonTable, MemberFetch, json_document
 from rvtrace_gdb.session.capture.model import (
     Capture,
     CapturedCode,
@@ -31,7 +30,6 @@ from rvtrace_gdb.session.capture.model import (
     TraceBreak,
     Unregistered,
 )
-from rvtrace_gdb.support.text import printable
 
 FORMAT = "rvtrace capture"
 VERSION = 7
@@ -213,7 +211,7 @@ def read_description(text: bytes, fetch: MemberFetch) -> Capture:
 
     Raises `BadDescription` and what *fetch* raises.
     """
-    root = _root(text)
+    root = json_document(text, NAME, FORMAT, VERSION)
     fetch = functools.cache(fetch)  # images may share members
     encoders = tuple(
         CapturedEncoder(
@@ -257,25 +255,6 @@ def _read_notes(root: JsonTable) -> tuple[PlaceNote, ...]:
     from rvtrace_gdb.session.capture.place_notes import read_notes
 
     return read_notes(root)
-
-
-def _root(text: bytes) -> JsonTable:
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        raise BadDescription(f"is damaged: {NAME} is not JSON") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise BadDescription(f'is not a capture file: {NAME} does not say "{FORMAT}"')
-    root = JsonTable(document, "")
-    version = root.number("version")
-    if version > VERSION:
-        raise BadDescription(
-            f"has capture format {version}, newer than the {VERSION} this rvtrace knows: it was written by"
-            f" {printable(root.text('tool'))}, use that version or a later one"
-        )
-    if version < 1:
-        raise root.bad("version")
-    return root
 
 
 def _read_elf(table: JsonTable) -> ElfIdentity:

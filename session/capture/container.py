@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from rvtrace_gdb.session.capture.json_fields import NAME, Member
+from rvtrace_gdb.session.capture.json_document import NAME, Member
 from rvtrace_gdb.support import system
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.system import OutOfMemory

@@ -15,7 +15,7 @@ from typing import BinaryIO
 
 from rvtrace_gdb.session.capture.capture_json import describe_capture, read_description
 from rvtrace_gdb.session.capture.container import DAMAGE, CaptureError, CaptureMembers, too_large, write_members
-from rvtrace_gdb.session.capture.json_fields import NAME, BadDescription, Member
+from rvtrace_gdb.session.capture.json_document import NAME, BadDescription, Member
 from rvtrace_gdb.session.capture.model import Capture, PlaceNote
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.files import OutputError, atomic_output

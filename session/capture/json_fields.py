@@ -1,13 +1,11 @@
-"""The parts of capture.json: JSON objects whose fields are read by type, and the fields of each kind of sink.
+"""The parts of capture.json that have tables of their own: the fields of each kind of sink, and of traps.
 
-Every wrong field is an error line that says where the field is. The registers of encoders and RAM sinks have the names
+The registers of encoders and RAM sinks have the names
 that their interface gives them; Control Transfer Records and tandem traces have tables of their own.
 docs/capture-format.md is the reference.
 """
 
-import re
-from collections.abc import Callable, Container, Iterable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 from rvtrace_gdb.controlregs.ctr.entries import ENTRY_BYTES
 from rvtrace_gdb.controlregs.ctr.settings import CtrRegisterValues
@@ -15,6 +13,7 @@ from rvtrace_gdb.controlregs.ctr.versions import VERSIONS
 from rvtrace_gdb.controlregs.sifive_v0 import settings as v0
 from rvtrace_gdb.controlregs.trace_control.request import EncoderSettings, SinkSettings
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, BadParameters, TandemParameters
+from rvtrace_gdb.session.capture.json_document import JsonTable, MemberFetch
 from rvtrace_gdb.session.capture.model import (
     BranchPort,
     CapturedBranches,
@@ -23,109 +22,6 @@ from rvtrace_gdb.session.capture.model import (
     CapturedTandem,
     CapturedTrap,
 )
-from rvtrace_gdb.support.errors import RvtraceError
-
-NAME = "capture.json"
-"""The member that they come from."""
-
-_HEX = re.compile(r"0x[0-9a-f]{1,16}")
-T = TypeVar("T")
-
-
-class BadDescription(RvtraceError):
-    """The description does not follow the format; the text continues a line that begins with the file."""
-
-
-class Member(NamedTuple):
-    """A member of the container: its name and, except for the description itself, its size in bytes."""
-
-    name: str
-    size: int | None
-
-
-MemberFetch = Callable[[Member], bytes]
-"""Returns the bytes of a file in a capture."""
-
-
-class JsonTable:
-    """A JSON object whose fields are read by type; *where* it is in which *document*, for messages."""
-
-    def __init__(self, fields: dict[str, Any], where: str, document: str = NAME) -> None:
-        self.fields, self._where, self._document = fields, where, document
-
-    def bad(self, key: str) -> BadDescription:
-        problem = "has no usable" if key in self.fields else "has no"
-        return BadDescription(f"is damaged: {self._document} {problem} {self._where}{key}")
-
-    def text(self, key: str) -> str:
-        value = self.fields.get(key)
-        if not isinstance(value, str):
-            raise self.bad(key)
-        return value
-
-    def number(self, key: str, allowed: Container[int] | None = None) -> int:
-        value = self.fields.get(key)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 63:
-            raise self.bad(key)
-        if allowed is not None and value not in allowed:
-            raise self.bad(key)
-        return value
-
-    def flag(self, key: str) -> bool:
-        value = self.fields.get(key)
-        if not isinstance(value, bool):
-            raise self.bad(key)
-        return value
-
-    def address(self, key: str) -> int:
-        text = self.text(key)
-        if not _HEX.fullmatch(text):
-            raise self.bad(key)
-        return int(text, 16)
-
-    def optional(self, key: str, read: Callable[[str], T]) -> T | None:
-        """Return *read*(key), None if the field is null or missing."""
-        return None if self.fields.get(key) is None else read(key)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self.fields.get(key)
-        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-            raise self.bad(key)
-        return tuple(value)
-
-    def number_list(self, key: str) -> tuple[int, ...]:
-        value = self.fields.get(key)
-        if not isinstance(value, list) or not all(type(item) is int and 0 <= item < 1 << 63 for item in value):
-            raise self.bad(key)
-        return tuple(value)
-
-    def table(self, key: str) -> "JsonTable | None":
-        value = self.fields.get(key)
-        if value is None:
-            return None
-        if not isinstance(value, dict):
-            raise self.bad(key)
-        return JsonTable(value, f"{self._where}{key}.", self._document)
-
-    def tables(self, key: str) -> Iterator["JsonTable"]:
-        value = self.fields.get(key)
-        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
-            raise self.bad(key)
-        return (JsonTable(item, f"{self._where}{key}[{n}].", self._document) for n, item in enumerate(value))
-
-    def registers(self, names: Iterable[str], optional: Iterable[str] = (), bits: int = 32) -> dict[str, int]:
-        table = self.table("registers")
-        if table is None:
-            raise self.bad("registers")
-        values = {name: table.address(name) for name in (*names, *(name for name in optional if name in table.fields))}
-        for name, value in values.items():
-            if value >> bits:
-                raise table.bad(name)
-        return values
-
-    def member(self) -> Member:
-        return Member(self.text("member"), self.number("size"))
-
 
 _ENCODER_REGISTERS = {
     "control": "trTeControl",

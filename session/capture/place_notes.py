@@ -5,7 +5,7 @@ docs/capture-format.md is the reference.
 
 from typing import Any
 
-from rvtrace_gdb.session.capture.json_fields import JsonTable
+from rvtrace_gdb.session.capture.json_document import JsonTable
 from rvtrace_gdb.session.capture.model import PlaceNote
 
 TEXT_LIMIT, NOTES_LIMIT = 4096, 4096

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
-from rvtrace_gdb.session.capture.json_fields import JsonTable, MemberFetch
+from rvtrace_gdb.session.capture.json_document import JsonTable, MemberFetch
 from rvtrace_gdb.session.capture.model import (
     Capture,
     CapturedCode,

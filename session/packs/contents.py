@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.session.capture.json_fields import BadDescription, JsonTable, Member
+from rvtrace_gdb.session.capture.json_document import BadDescription, JsonTable, Member, json_document
 
 NAME = "pack.json"
 """The member that says it."""
@@ -74,15 +74,7 @@ def described(contents: PackContents, tool: str) -> bytes:
 
 def read_contents(text: bytes) -> PackContents:
     """Return what the member says. Raises `BadDescription`."""
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError):
-        raise BadDescription(f"is damaged: {NAME} is not JSON") from None
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise BadDescription(f'is damaged: {NAME} does not say "{FORMAT}"')
-    root = JsonTable(document, "", NAME)
-    if root.number("version") > VERSION:
-        raise BadDescription(f"is a pack of version {root.number('version')}, newer than the {VERSION} known here")
+    root = json_document(text, NAME, FORMAT, VERSION)
     target, folders = root.table("target"), root.texts("folders")
     contents = PackContents(
         tuple(_read_file(it) for it in root.tables("elfs")),

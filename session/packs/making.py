@@ -17,7 +17,7 @@ from rvtrace_gdb.reports.coverage.source_coverage import FileCoverage, source_co
 from rvtrace_gdb.reports.source_files import source_file
 from rvtrace_gdb.session.capture.container import write_members
 from rvtrace_gdb.session.capture.file import PACK, description_text
-from rvtrace_gdb.session.capture.json_fields import NAME as CAPTURE_NAME
+from rvtrace_gdb.session.capture.json_document import NAME as CAPTURE_NAME
 from rvtrace_gdb.session.capture.model import PACK_SUFFIX, Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.description.library import shipped

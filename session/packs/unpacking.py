@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 
-from rvtrace_gdb.session.capture.json_fields import BadDescription, MemberFetch
+from rvtrace_gdb.session.capture.json_document import BadDescription, MemberFetch
 from rvtrace_gdb.session.capture.model import Capture, ElfIdentity, Unpacked
 from rvtrace_gdb.session.kept_files import folder_of_kept
 from rvtrace_gdb.session.packs.contents import PackContents, PackedFile, member_of, parts_of, read_contents

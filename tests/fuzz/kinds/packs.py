@@ -7,7 +7,7 @@ import random
 
 from rvtrace_gdb.session.capture.container import write_members
 from rvtrace_gdb.session.capture.file import PACK, description_text, unpack
-from rvtrace_gdb.session.capture.json_fields import NAME
+from rvtrace_gdb.session.capture.json_document import NAME
 from rvtrace_gdb.session.packs.contents import PackContents, described, packed_file
 from tests.fuzz.damage import containers
 from tests.fuzz.exercise import Input

@@ -171,6 +171,9 @@ def test_no_wrong_value_in_the_description_does_more_than_be_refused(other: Any)
             assert "\n" not in str(error)
 
 
+CHANGED = "(its checksum is right, so that it was changed after it was written: take the file as it was)"
+
+
 @pytest.mark.parametrize(
     ("content", "line"),
     [
@@ -184,10 +187,20 @@ def test_no_wrong_value_in_the_description_does_more_than_be_refused(other: Any)
         (repacked(drop="capture.json"), "x.rvt: is not a capture file: it has no member capture.json"),
         (repacked(drop="sinks/0.bin"), "x.rvt: is incomplete: it has no member sinks/0.bin"),
         (repacked(other={"sinks/0.bin": b"1234"}), "x.rvt: is damaged: sinks/0.bin has 4 bytes, not 300"),
-        (repacked(b"[1, 2"), "x.rvt: is damaged: capture.json is not JSON"),
-        (repacked(b"\xff"), "x.rvt: is damaged: capture.json is not JSON"),
-        (repacked(b"[" * 100000), "x.rvt: is damaged: capture.json is not JSON"),
-        (repacked(b"[]"), 'x.rvt: is not a capture file: capture.json does not say "rvtrace capture"'),
+        (
+            repacked(b"[1, 2"),
+            f"x.rvt: is damaged: capture.json is not JSON: line 1 column 6: Expecting ',' delimiter {CHANGED}",
+        ),
+        (repacked(b"[\xff]"), f"x.rvt: is damaged: capture.json is not JSON: byte 1 is not UTF-8 {CHANGED}"),
+        (
+            repacked(b"[" * 100000),
+            "x.rvt: is damaged: capture.json is not JSON that can be read: too deep, or a number is too long"
+            f" {CHANGED}",
+        ),
+        (
+            repacked(b"[]"),
+            'x.rvt: is damaged, or made by another program: capture.json does not say "rvtrace capture"',
+        ),
         (edited(lambda d: d.pop("xlen")), "x.rvt: is damaged: capture.json has no xlen"),
         (edited(lambda d: d.update(xlen=16)), "x.rvt: is damaged: capture.json has no usable xlen"),
         (

@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.capture.capture_json import describe_capture, read_description
 from rvtrace_gdb.session.capture.file import load, save
-from rvtrace_gdb.session.capture.json_fields import BadDescription
+from rvtrace_gdb.session.capture.json_document import BadDescription
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import Unsupported

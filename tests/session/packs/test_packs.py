@@ -186,8 +186,10 @@ _BAD: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda document: document["sources"].append(document["sources"][0]), "no usable sources"),
     (lambda document: document["elfs"].append(document["elfs"][0]), "no usable elfs"),
     (lambda document: document.update(sources=document["sources"] * 20_001), "names more than 20000 files"),
-    (lambda document: document.update(version=2), "is a pack of version 2, newer than the 1 known here"),
-    (lambda document: document.update(format="x"), "pack.json does not say"),
+    (lambda document: document.update(version=2, tool="rvtrace 9.9"), "has pack format 2, newer than the 1 this rvtrace"
+     " knows: it was written by rvtrace 9.9, use that version or a later one"),
+    (lambda document: document.update(version=0), "is damaged: pack.json has no usable version"),
+    (lambda document: document.update(format="x"), 'made by another program: pack.json does not say "rvtrace pack"'),
     (lambda document: document.pop("elfs"), "pack.json has no elfs"),
     (_source("sha256", "0" * 64), "is not what was packed"),
     (_source("member", "no such"), "it has no member no such"),
@@ -204,6 +206,12 @@ def test_damage_is_one_line_and_writes_nothing(
         load(file)
     assert says in str(caught.value) and "\n" not in str(caught.value), caught.value
     assert [it for it in there.rglob("*") if it.is_file()] == [file]
+
+
+def test_a_member_that_is_not_json_is_named_with_the_place(case: Case, there: Path) -> None:
+    file = written(there, zipped({**members(case.pack), "pack.json": b'{"format": "rvtrace pack",\n "version" 1}'}))
+    with pytest.raises(CaptureError, match=r"is damaged: pack\.json is not JSON: line 2 column 12: Expecting ':'"):
+        load(file)
 
 
 def test_what_a_pack_unpacks_to_is_bounded(case: Case, there: Path, monkeypatch: pytest.MonkeyPatch) -> None:
