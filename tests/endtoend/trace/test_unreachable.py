@@ -8,7 +8,7 @@ import re
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -46,7 +46,7 @@ class Busy:
             threading.Thread(target=self._pass, args=(client,), daemon=True).start()
 
     def _pass(self, client: socket.socket) -> None:
-        with client, socket.create_connection(("127.0.0.1", self._upstream)) as openocd:
+        with suppress(ConnectionError), client, socket.create_connection(("127.0.0.1", self._upstream)) as openocd:
             waiting = b""
             while got := client.recv(1 << 16):
                 *requests, waiting = (waiting + got).split(END)
@@ -63,7 +63,10 @@ def _asked(openocd: socket.socket, request: bytes) -> bytes:
     openocd.sendall(request)
     answer = b""
     while not answer.endswith(END):
-        answer += openocd.recv(1 << 16)
+        data = openocd.recv(1 << 16)
+        if not data:
+            raise ConnectionError("OpenOCD closed the connection")
+        answer += data
     return answer
 
 

@@ -266,6 +266,7 @@ class Followed(OnFiles):
             thread.start()
             with quiet(self.folder), contextlib.suppress(SystemExit):
                 main([f"unix:{place}" if word == "FILE" else word for word in variant.split()])
+            listener.shutdown(socket.SHUT_RDWR)  # it may end before it connects
         thread.join()
 
 

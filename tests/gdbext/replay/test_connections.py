@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -15,6 +14,7 @@ from rvtrace_gdb.session.target.link import MARK
 from tests.gdbext.gdb_process import SOURCE, run_gdb, some_gdbs
 from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import HOME, demo
+from tests.helpers.wait import until
 from tests.transport.simulated.openocd import Tcl
 
 
@@ -56,8 +56,7 @@ def test_a_unix_socket_goes_through_the_proxy(tmp_path: Path) -> None:
     command += ["-serial", "null", "-S", "-chardev", f"socket,path={place},server=on,wait=off,id=gdb0"]
     with subprocess.Popen([*command, "-gdb", "chardev:gdb0"], stdin=subprocess.DEVNULL) as qemu:
         try:
-            while not place.exists():
-                time.sleep(0.02)
+            until(lambda: place.exists() or qemu.poll() is not None, "QEMU listens")
             commands = [f"target extended-remote {place}", "trace connect", "info registers pc", "tbreak main"]
             commands += ["continue", f"trace connect unix:{place}", "disconnect", f"trace connect {place}"]
             said = run_gdb(elf, [SOURCE, *commands])

@@ -1,13 +1,14 @@
 """What the system refuses the session: files, memory, descriptors. It is reported as that, and the session goes on."""
 
+import io
 import json
 import os
 import resource
 import subprocess
 import sys
 import threading
-import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rvtrace_gdb.session.capture.file import save as save_capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, silent
+from tests.helpers.wait import until
 from tests.session.board import DEMO
 from tests.session.captures import SMALL
 from tests.session.rpc.conftest import Client, Pipe, replies, served
@@ -58,6 +60,10 @@ def test_a_session_without_a_descriptor_left_says_so_and_goes_on(client: Client)
     assert "result" in client.call("hello")
 
 
+def _answered(sink: io.BytesIO, requests: int) -> bool:
+    return len(replies(sink)) >= requests
+
+
 def test_too_little_memory_is_no_internal_error(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Whether it is for what is asked for or for what is prepared beside it, which is not tried again and again."""
     prepared, begun = [], threading.Event()
@@ -76,8 +82,7 @@ def test_too_little_memory_is_no_internal_error(tmp_path: Path, caplog: pytest.L
     assert begun.wait(60)
     for number, method in enumerate(("hello", "stop", "hello"), 1):
         pipe.put(id=number, method=method)
-        while len(replies(sink)) < number:
-            time.sleep(0.001)
+        until(partial(_answered, sink, number), "an answer")
     pipe.end()
     thread.join(60)
     first, second, third = replies(sink)

@@ -48,16 +48,18 @@ class FakeOpenOcd:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ending = True
-        self.drop()
-        socket.create_connection(("127.0.0.1", self.port)).close()
-        self._thread.join()
+        with socket.create_connection(("127.0.0.1", self.port)):
+            while self._thread.is_alive():  # it may just take up a connection, which is not dropped yet
+                self.drop()
+                self._thread.join(0.05)
         self._listener.close()
 
     def drop(self) -> None:
         """End the present connection, as when OpenOCD is restarted."""
-        if self._current is not None:
+        connection = self._current
+        if connection is not None:
             with contextlib.suppress(OSError):  # the client was first
-                self._current.shutdown(socket.SHUT_RDWR)
+                connection.shutdown(socket.SHUT_RDWR)
 
     def _serve(self) -> None:
         while not self._ending:

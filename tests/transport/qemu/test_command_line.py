@@ -238,8 +238,7 @@ def test_what_is_ended_keeps_what_it_has(tmp_path: Path, source: str) -> None:
     with running(tmp_path, "--source", source, "-o", str(file)) as (child, up):
         assert (up["source"], up["harts"], up["target"]) == (source, 1, None)
         ring = Ring.open(Path(str(up["folder"])))
-        while not ring.written(0) and child.poll() is None:
-            time.sleep(0.01)
+        until(lambda: ring.written(0) or child.poll() is not None, "something is recorded")
         child.send_signal(signal.SIGINT if source == "log" else signal.SIGTERM)
         assert child.stdout
         ended = json.loads(child.stdout.readline())
@@ -265,18 +264,22 @@ def state(process: int) -> str:
         return "gone"
 
 
+def interrupted(child: "subprocess.Popen[str]") -> bool:
+    """Send a signal, and leave it the time to arrive: of two that are sent at once one may be seen."""
+    child.send_signal(signal.SIGINT)
+    time.sleep(0.1)
+    return True
+
+
 def test_a_qemu_that_does_nothing_is_ended_in_the_end(tmp_path: Path) -> None:
     """By the third signal; what was captured is there, and the status is a shell's."""
     file = tmp_path / "all.rvt"
     with running(tmp_path, "-o", str(file)) as (child, up):
         assert isinstance(up["process"], int)
-        ring = Ring.open(Path(str(up["folder"])))
-        while not ring.written(0) and child.poll() is None:
-            time.sleep(0.01)
-        os.kill(up["process"], signal.SIGSTOP)
-        while state(up["process"]) not in ENDED:
-            child.send_signal(signal.SIGINT)
-            time.sleep(0.1)
+        process, ring = up["process"], Ring.open(Path(str(up["folder"])))
+        until(lambda: ring.written(0) or child.poll() is not None, "something is recorded")
+        os.kill(process, signal.SIGSTOP)
+        until(lambda: interrupted(child) and state(process) in ENDED, "the third signal ends it")
         assert child.stdout
         ended = json.loads(child.stdout.readline())
     assert child.returncode == 128 + signal.SIGKILL
@@ -308,8 +311,7 @@ def test_a_recorder_without_room_ends_it_and_that_is_said(tmp_path: Path) -> Non
     file = tmp_path / "all.rvt"
     with running(tmp_path, "-o", str(file)) as (child, up):
         ring = Ring.open(Path(str(up["folder"])))
-        while not ring.written(0) and child.poll() is None:
-            time.sleep(0.01)
+        until(lambda: ring.written(0) or child.poll() is not None, "something is recorded")
         ring.fail(errno.ENOSPC)
         assert child.stdout and child.stderr
         ended = json.loads(child.stdout.readline())

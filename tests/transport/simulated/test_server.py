@@ -15,6 +15,7 @@ from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
 from rvtrace_gdb.transport.simulated.server import LARGEST, Backdoor, ListenError, Server, listen_tcp, listen_unix
 from tests.helpers.amounts import some_of
 from tests.helpers.cross_compiler import compile_program
+from tests.helpers.wait import until
 from tests.transport.simulated.debug.dmi import Dmi, JtagProbe
 
 PROGRAM = Path(__file__).resolve().parents[2] / "programs" / "sim_debug.c"
@@ -88,10 +89,15 @@ class Wire:
         wanted = characters.count(b"R")
         reply = b""
         while len(reply) < wanted:
-            data = self.connection.recv(wanted - len(reply))
-            assert data, "the server closed the connection"
-            reply += data
+            reply += received(self.connection, wanted - len(reply))
         return reply
+
+
+def received(connection: socket.socket, most: int) -> bytes:
+    """What comes next, a byte at least."""
+    data = connection.recv(most)
+    assert data, "the server closed the connection"
+    return data
 
 
 def connect(listener: socket.socket) -> socket.socket:
@@ -183,7 +189,7 @@ def test_the_hart_runs_without_a_client_and_under_constant_traffic(elf: Path) ->
     machine = build(elf, memory_map=SMALL)
     listener = listen_tcp(0)
     with served(machine, listener):
-        wait_until(lambda: machine.hart.instret > 10_000)
+        until(lambda: machine.hart.instret > 10_000)
         with connect(listener) as client:
             dmi = debugger(client)
             before, deadline = machine.hart.instret, time.monotonic() + 60
@@ -212,12 +218,12 @@ def test_a_sleeping_hart_is_woken_through_the_system_bus(tmp_path: Path) -> None
     listener = listen_tcp(0)
     with served(machine, listener), connect(listener) as client:
         dmi = debugger(client)
-        wait_until(lambda: machine.idle)
+        until(lambda: machine.idle)
         assert ended == []
         dmi.write(SBCS, 2 << 17)
         dmi.write(SBADDRESS0, 0x0200_0000)
         dmi.write(SBDATA0, 1)
-        wait_until(lambda: ended == [3])
+        until(lambda: ended == [3])
 
 
 def test_an_ended_program_runs_again_after_a_reset(tmp_path: Path) -> None:
@@ -234,13 +240,6 @@ def test_an_ended_program_runs_again_after_a_reset(tmp_path: Path) -> None:
         dm.write(DMCONTROL, 3)
         dm.write(DMCONTROL, 1)
     assert ended == [5, 5]
-
-
-def wait_until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
-    while not true():
-        assert time.monotonic() < deadline
-        time.sleep(0.005)
 
 
 def test_the_hart_does_not_run_a_slice_for_each_scan(elf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,12 +310,12 @@ class TestSideDoor:
     def answer(client: socket.socket) -> tuple[str, bytes]:
         reply = b""
         while b"\n" not in reply:
-            reply += client.recv(1)
+            reply += received(client, 1)
         line = reply.decode().strip()
         data = b""
         if line.startswith("OK"):
             while len(data) < int(line.split()[1]):
-                data += client.recv(int(line.split()[1]) - len(data))
+                data += received(client, int(line.split()[1]) - len(data))
         return line, data
 
     def test_the_bytes_are_those_of_the_system_bus(self, door: tuple[Machine, socket.socket]) -> None:

@@ -6,7 +6,7 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from tests.helpers.amounts import LONG
 from tests.helpers.cross_compiler import EXAMPLES, HOME
 from tests.helpers.example_captures import example_capture
 from tests.helpers.hostile_program import NAMES, renamed
+from tests.helpers.wait import PATIENCE
 from tests.session.packs.pack_files import with_text
 
 RANDOM_CALLS = 10_000 if LONG else 100
@@ -311,7 +312,7 @@ def test_tools_are_few_and_say_that_they_only_read(hang: AskedTrace) -> None:
 
 def test_a_long_question_reports_progress_and_blocks_nobody() -> None:
     """While it works, the server lists its tools; when the client has enough, the work ends."""
-    goes_on, ended = threading.Event(), threading.Event()
+    goes_on, begun, ended = threading.Event(), threading.Event(), threading.Event()
 
     def ask(tool: str, arguments: Mapping[str, Any], progress: Progress) -> str:
         if tool == "overview":
@@ -319,6 +320,7 @@ def test_a_long_question_reports_progress_and_blocks_nobody() -> None:
                 progress("decoding (bytes)", done, 1_000_000)
                 if goes_on.wait(0.01):
                     return "{}"
+        begun.set()
         try:
             while not ended.wait(0.01):
                 progress("for ever", 1)
@@ -331,20 +333,25 @@ def test_a_long_question_reports_progress_and_blocks_nobody() -> None:
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
         said.append((progress, message))
-        if len(said) == 2:
-            goes_on.set()
+
+    async def until(condition: Callable[[], bool]) -> None:
+        with anyio.fail_after(PATIENCE):
+            while not condition():
+                await anyio.sleep(0.01)
 
     async def run() -> None:
         async with client_of(ask) as client:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(lambda: client.call_tool("overview", {}, progress_callback=note))
-                await anyio.sleep(0.05)
-                assert (await client.list_tools()).tools and not goes_on.is_set()
-            with anyio.move_on_after(0.2):
-                await client.call_tool("at", {})
-            with anyio.fail_after(20):
-                while not ended.is_set():
-                    await anyio.sleep(0.01)
+                await until(lambda: len(said) >= 2)
+                with anyio.fail_after(PATIENCE):
+                    assert (await client.list_tools()).tools
+                goes_on.set()
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(lambda: client.call_tool("at", {}))
+                await until(begun.is_set)
+                tasks.cancel_scope.cancel()
+            await until(ended.is_set)
 
     anyio.run(run)
     assert "decoding (bytes)" in str(said[0][1]) and said[0][0] < said[1][0]
