@@ -22,3 +22,8 @@ class RunningThread(NamedTuple):
         """The words for it, as in "in process 100 (it), thread 101 (my worker)"; "" if nothing is known."""
         words = ", ".join(f"{word} {label}" for word, label in zip(self._fields, self) if label)
         return f"in {words}" if words else ""
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """What is known of it, as fields for programs."""
+        return {name: label for name, label in zip(self._fields, self) if label}

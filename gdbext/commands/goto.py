@@ -14,7 +14,7 @@ from typing import Any, Callable
 
 import gdb
 
-from rvtrace_gdb.gdbext import completion, neutral, settings
+from rvtrace_gdb.gdbext import completion, neutral, results, settings
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.commands import find, intervals, who_wrote, why
 from rvtrace_gdb.gdbext.commands.connect import connect_gdb
@@ -389,9 +389,10 @@ class PositionCommand(Command, name="trace position", kind=gdb.COMMAND_STATUS, c
             self.refuse_argument(argument)
         found = position_display.place()
         if found is not None:
-            runner = RunningThread(**tracer().request("place", thread_hart=selected_hart(), tasks=True)["runner"]).text
+            runner = RunningThread(**tracer().request("place", thread_hart=selected_hart(), tasks=True)["runner"])
             where = position_display.text(*found)
-            print(f"In the past, at instruction {', '.join(filter(None, (where, runner)))}.")
+            results.add(runner.fields)
+            print(f"In the past, at instruction {', '.join(filter(None, (where, runner.text)))}.")
         elif only_past:
             return
         elif position.is_forked():

@@ -59,6 +59,7 @@ from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, TICKS
 from rvtrace_gdb.rows.itc_text import itc_fields
 from rvtrace_gdb.rows.list_text import RowFields, options_of
 from rvtrace_gdb.rows.report_text import report_fields
+from rvtrace_gdb.rows.running_thread import RunningThread
 from rvtrace_gdb.rows.sampled_text import sampled_fields
 from rvtrace_gdb.rows.sql_text import cells_fields
 from rvtrace_gdb.rows.stack_text import stack_fields
@@ -396,14 +397,20 @@ def taken_results(given: Arguments) -> RowFields:
     import json
 
     found = results.take()
-    position_now = gdb_position(given)
+    position_now = gdb_position()
     if position_now["state"] == "past":
         found["position"] = position_now
     return {"json": base64.b64encode(json.dumps(found).encode()).decode()}
 
 
-def gdb_position(given: Arguments) -> RowFields:
-    """Return whether the selected thread is in the present or the past, and where in it.
+def gdb_place(given: Arguments) -> RowFields:
+    """Return where the selected thread is, and unless that takes too long for a client, who runs there."""
+    return gdb_position(with_runner=not given.options["brief"])
+
+
+def gdb_position(*, with_runner: bool = False) -> RowFields:
+    """Return whether the selected thread is in the present or the past, and where in it. *with_runner*: and the task,
+    process or thread that runs there, for which the turns of tasks in the whole history are found once.
 
     The field `reverse` says whether gdb is connected through rvtrace, so that it can go backward.
     """
@@ -417,8 +424,9 @@ def gdb_position(given: Arguments) -> RowFields:
     number = position.number()
     if number is None:
         return {"state": "live", **of}
-    length = tracer().request("place", thread_hart=hart)["length"]
-    return {"state": "past", "number": number, "length": length, **of}
+    place = tracer().request("place", thread_hart=hart, tasks=with_runner or None)
+    runner = RunningThread(**place["runner"])
+    return {"state": "past", "number": number, "length": place["length"], **of, **runner.fields}
 
 
 def _words(what: str) -> list[str]:
@@ -490,7 +498,7 @@ TABLE = (
     MiCommand("fork", move_to_fork, (Option("-number", most=NUMBER_MOST), Option("-end", default=False))),
     MiCommand("fork-check", fork_checks, (*_FORK, _RANGE)),
     MiCommand("live", live),
-    MiCommand("position", gdb_position),
+    MiCommand("position", gdb_place, (Option("-brief", default=False),)),
 )
 
 
@@ -542,7 +550,7 @@ def _with_messages(fields: RowFields, lines: Sequence[str]) -> RowFields:
 def _moved(result: dict[str, Any], given: Arguments) -> RowFields:
     """Return the result if gdb did not have to move; else gdb itself answers ^running and then *stopped."""
     if not result["moves"]:
-        return _with_messages(gdb_position(given), result["lines"])
+        return _with_messages(gdb_position(), result["lines"])
     for line in result["lines"]:
         print_line(line)
     return {}

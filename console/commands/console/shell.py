@@ -148,7 +148,7 @@ class ConsoleStatus:
 
     def _asked_place(self) -> str:
         """Return where the selected hart is. In the past, or after a reset, this is not where the program stopped."""
-        at = self._engine.query("-rvtrace-position")
+        at = self._engine.query("-rvtrace-position --brief")
         if at.get("state") not in ("live", "past"):
             return ""
         frames = self._engine.query("-stack-list-frames 0 0").get("stack", [])

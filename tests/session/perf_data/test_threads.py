@@ -111,9 +111,11 @@ def test_writers_and_reasons_are_said_with_their_process_and_thread(
 def test_gdb_says_the_process_of_a_writer_and_of_the_place_in_the_past(capture: Path, tmp_path: Path) -> None:
     elf = traced.program(tmp_path)
     machine = 'interpreter-exec mi "-rvtrace-who-wrote $sp"'
-    commands = ["trace replay", "trace goto 60", "trace position", "trace who-wrote $sp", machine]
+    where = 'interpreter-exec mi "-rvtrace-position"'
+    commands = ["trace replay", "trace goto 60", "trace position", where, "trace who-wrote $sp", machine]
     said, process = run_gdb(elf, [SOURCE, f"trace open {capture}", *commands]), f"100 ({elf.stem})"
     assert said["trace position"].strip().endswith(f", in process {process}.")
+    assert f',process="{process}"' in said[where] and "task=" not in said[where]
     assert f"written in process {process}, 1 instruction ago" in said["trace who-wrote $sp"]
     assert f'process="{process}"' in said[machine]
 

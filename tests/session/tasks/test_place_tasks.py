@@ -1,11 +1,13 @@
 """Answers about a place name the task that ran there, as the kernel's own hooks noted it."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from rvtrace_gdb.console.main import main
+from tests.console.commands.console.test_piped import console
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.session.tasks.runs import TaskRun, kept_run
 
@@ -38,12 +40,38 @@ def test_a_writer_and_each_reason_are_said_with_their_tasks(capsys: pytest.Captu
 def test_gdb_says_the_task_of_a_writer_and_of_the_place_in_the_past(capsys: pytest.CaptureFixture[str]) -> None:
     run = kept_run("freertos")
     [writer] = map(json.loads, asked(capsys, run, "who-wrote", "ended", "--json").splitlines())
-    machine = 'interpreter-exec mi "-rvtrace-who-wrote ended"'
+    machine, where, brief = (
+        f'interpreter-exec mi "-rvtrace-{it}"' for it in ("who-wrote ended", "position", "position --brief")
+    )
     commands = [SOURCE, f"trace open {run.capture}", "trace replay", "trace who-wrote ended", machine]
-    said = run_gdb(run.elf, [*commands, f"trace goto {writer['number']}", "trace position"])
+    said = run_gdb(run.elf, [*commands, f"trace goto {writer['number']}", "trace position", where, brief])
     assert f"written in task {writer['task']}, " in said["trace who-wrote ended"]
     assert f'task="{writer["task"]}"' in said[machine]
     assert said["trace position"].strip().endswith(f", in task {writer['task']}.")
+    assert f',task="{writer["task"]}"' in said[where]
+    assert said[brief].strip() == said[where].strip().replace(f',task="{writer["task"]}"', "")
+
+
+def test_programs_are_told_the_task_of_each_place(capsys: pytest.CaptureFixture[str]) -> None:
+    """In the middle of turns of different tasks, and before the kernel has noted any."""
+    run = kept_run("freertos")
+    begins = run.switches(run.last, to_end=False)
+    turns = pairwise(begins)
+    middles = {note.name: (at + after) // 2 for (at, note), (after, _) in turns if after - at > 2 * _NEAR}
+    assert len(middles) > 2
+    where = 'interpreter-exec mi "-rvtrace-position"'
+    visits = [f"trace goto {number}" for number in (*middles.values(), begins[0][0] // 2)]
+    asked_at = [where + " " * visit for visit in range(len(visits))]
+    steps = [word for pair in zip(visits, asked_at, strict=True) for word in pair]
+    said = run_gdb(run.elf, [SOURCE, f"trace open {run.capture}", "trace replay", *steps])
+    for (name, number), command in zip(middles.items(), asked_at, strict=False):
+        assert f',number="{number}",' in said[command] and f',task="{name}' in said[command]
+        assert task_of(run, number) == name
+    assert 'state="past"' in said[asked_at[-1]] and "task=" not in said[asked_at[-1]]
+    name, number = next(iter(middles.items()))
+    shown = console(f"trace open {run.capture}\ntrace replay\ntrace goto {number}\ntrace position\n", "--json")
+    last = json.loads(shown.stdout.splitlines()[-1])
+    assert last["position"]["number"] == number and last["result"]["task"].split()[0] == name
 
 
 @pytest.mark.parametrize("system", ["freertos", "zephyr"])
