@@ -64,6 +64,11 @@ PATIENT = "set remotetimeout 60"
 """With gdb's own two seconds for an answer, a machine that stands still for them would be an error of the target's."""
 AT_ONCE = "sim.cpu configure -gdb-max-connections 2; init; halt"
 """For OpenOCD where a gdb connects again at once: it may take the new connection before it has seen the old one end."""
+INTERRUPT = (
+    "python import threading, os, signal; interrupt = lambda event: (gdb.events.cont.disconnect(interrupt), "
+    "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()); gdb.events.cont.connect(interrupt)"
+)
+"""Ctrl-C when the target has been running for half a second, whenever gdb comes to have it run."""
 SETTINGS = ("set height 0", "set width 0", "set confirm off", PATIENT)
 
 

@@ -39,9 +39,9 @@ class Gdb:
     It is interrupted at work, never after a while: wait with `until` for something that it prints when it is.
     """
 
-    def __init__(self, elf: Path, gdb: str = GDB) -> None:
+    def __init__(self, elf: Path | None, gdb: str = GDB) -> None:
         self.process = subprocess.Popen(
-            [gdb, "-q", "-nx", "-ex", PATIENT, str(elf)], cwd=HOME, env=gdb_environ(),
+            [gdb, "-q", "-nx", "-ex", PATIENT, *([str(elf)] if elf else [])], cwd=HOME, env=gdb_environ(),
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
         self._number = 0

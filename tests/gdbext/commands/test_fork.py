@@ -8,7 +8,7 @@ import pytest
 
 from rvtrace_gdb.console.bench.bench import Bench
 from rvtrace_gdb.console.main import main
-from tests.gdbext.gdb_process import GDB, SOURCE, all_gdbs, newest_gdb, run_gdb
+from tests.gdbext.gdb_process import GDB, INTERRUPT, SOURCE, all_gdbs, newest_gdb, run_gdb
 from tests.session.fork.runs import DEPTH, ForkRun, fork_run
 from tests.session.fork.test_spike import SOURCE as CHOICE
 
@@ -100,8 +100,7 @@ def test_what_it_does_not_do_is_said(run: ForkRun, tmp_path: Path) -> None:
 def test_ctrl_c_ends_a_fork_that_loops(run: ForkRun) -> None:
     out = run_gdb(run.elf, [
         SOURCE, f"trace open {run.files['ntrace']}", "trace replay", "trace goto finish", "trace fork",
-        "python import threading, os, signal; threading.Timer(2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()",
-        "continue", "bt", "p limit",
+        INTERRUPT, "continue", "bt", "p limit",
     ])  # fmt: skip
     assert "SIGINT" in out["continue"] and "finish" in out["bt"] and printed(out["p limit"]) == "5"
 

@@ -10,15 +10,14 @@ from rvtrace_gdb.session.proxy.connection import Connection
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
 from rvtrace_gdb.session.proxy.wire import MUCH, WireGone
-from tests.gdbext.gdb_process import run_gdb, some_gdbs
+from tests.gdbext.gdb_process import some_gdbs
+from tests.gdbext.test_interrupt import Gdb
 from tests.helpers.wait import until
 from tests.session.proxy.conftest import CODE, PCS, Between
 from tests.session.proxy.fakes import Client, packet
 from tests.session.proxy.listed_past import ListedPast
 
 LINE = "x" * 1000
-INTERRUPT = "python import threading, os, signal; threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()"
-"""Ctrl-C in a moment."""
 
 
 class Talker(Extension):
@@ -69,12 +68,20 @@ def talking(lines: int) -> Iterator[tuple[Proxy, Talker]]:
 def test_gdb_goes_on_after_ctrl_c(gdb: str) -> None:
     """gdb reads no more of the answer then; without acknowledgments it takes the rest for answers to other packets."""
     with talking(1 << 30) as (proxy, talker):
-        begin = [f"target remote :{proxy.port}", INTERRUPT, "monitor talk"]
-        said = run_gdb(None, [*begin, "x/4xb 0x1004", "reverse-stepi", "x/i $pc"], gdb=gdb)
+        typed = Gdb(None, gdb)
+        try:
+            typed.run(f"target remote :{proxy.port}")
+            typed.type("monitor talk")
+            typed.until(LINE)
+            typed.interrupt()
+            assert "x\nQuit\n" in typed.answer()
+            memory, _, code = (typed.run(command) for command in ("x/4xb 0x1004", "reverse-stepi", "x/i $pc"))
+        finally:
+            typed.process.kill()
+            typed.process.communicate()
         assert talker.ended.is_set()
-    assert LINE in said["monitor talk"] and said["monitor talk"].strip().endswith("Quit")
-    assert said["x/4xb 0x1004"].split(":")[1].split() == ["0x04", "0x05", "0x06", "0x07"]
-    assert f"{PCS[-2]:#x}" in said["x/i $pc"]
+    assert memory.split(":")[1].split()[:4] == ["0x04", "0x05", "0x06", "0x07"]
+    assert f"{PCS[-2]:#x}" in code
 
 
 def test_a_packet_ends_the_command_before_it_and_is_answered_after_it() -> None:

@@ -15,18 +15,13 @@ import pytest
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
 from rvtrace_gdb.session.proxy.wire import StubAddress
-from tests.gdbext.gdb_process import run_gdb
+from tests.gdbext.gdb_process import INTERRUPT, run_gdb
 from tests.helpers import qemu
 from tests.helpers.amounts import long_only, thorough
 from tests.helpers.cross_compiler import demo
 from tests.session.proxy.listed_past import HERE, ListedPast
 
 RAM = 0x80000000
-INTERRUPT = (
-    "python import threading, os, signal; interrupt = lambda event: (gdb.events.cont.disconnect(interrupt), "
-    "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()); gdb.events.cont.connect(interrupt)"
-)
-"""Ctrl-C when the target has been running for half a second."""
 LIVE = [
     "info threads", "info registers", "break fib", "continue", "info registers ", "x/20xw $sp", "bt", "finish",
     "print operations", "print fib(5)", "set var ticks = 7", "print ticks", "print $a0 = 5", "print $a0", "stepi",
