@@ -31,8 +31,8 @@ def test_reading_is_interrupted(tmp_path: Path) -> None:
                 reading = gdb.until(f", report {report}]", ROW) != ROW
                 if reading:
                     gdb.interrupt()
-                assert ("Quit" in gdb.answer()) is reading
-                assert reading or report > 1
+                said = gdb.answer()  # with the last report they may all have been read before gdb is interrupted
+                assert "Quit" in said or (report > 1 and ROW in said)
                 assert f"= {SELECT:#x}\n" in gdb.run("print/x $csr_siselect")
             said = gdb.run("trace ctr show 0,999")
             assert [int(number) for number in re.findall(r"^(\d+)\t0x", said, re.M)] == list(range(128))
