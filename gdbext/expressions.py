@@ -197,6 +197,7 @@ class Storage(NamedTuple):
     kind      its type, unless it is untyped bytes
     at        the instruction number of the history before which it is meant, None: at the end of the history
     bits      of a bit-field: its first bit in those bytes, and how many bits it has
+    is_part   it is an element or a member of what the user typed, whose text ends with its name
     """
 
     text: str
@@ -205,6 +206,7 @@ class Storage(NamedTuple):
     kind: gdb.Type | None = None
     at: int | None = None
     bits: tuple[int, int] | None = None
+    is_part: bool = False
 
     @property
     def request(self) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from typing import Any, Callable
 WANTED = os.environ.get("RVTRACE_RESULTS") == "1"
 """Whether a program asks for fields."""
 makers: dict[str, Callable[..., dict[str, Any]]] = {}
-"""Functions of `gdbext.mi` that make fields: "page" of a piece of a list, "writer" of the answer to who-wrote,
-"intervals" of that to intervals, "diff" of that to diff."""
+"""Functions of `gdbext.mi` that make fields: "page" of a piece of a list, "writer" and "parts" of the answers to
+who-wrote, "intervals" of that to intervals, "diff" of that to diff."""
 _found: dict[str, Any] = {}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -108,6 +108,40 @@ def written_when(writer: ValueWriter, at: int | None, previous_ago: int | None) 
         return f"written {runner}, {ago}{group}" if runner else f"written {ago}{group}"
     by = {"trap": "by a trap", "reset": "by a reset of the hart"}.get(writer.kind, "from outside the hart")
     return f"written {by}{group}, {ago}"
+
+
+PARTS_MOST = 16
+"""Of how many elements or members the last writer is listed."""
+
+
+def part_line(change: ValueChange, writer: ValueWriter, at: int | None, place: str) -> str:
+    """Return the line for the last writer of an element or a member. *place*: of its instruction; *at*: as for
+    `written_when`.
+    """
+    by = f", by {writer.number} {place}" if writer.kind == "instruction" and place else ""
+    return f"    {change}, {written_when(writer, at, None)}{by}"
+
+
+def part_lines(parts: Iterable[Sequence[str]], more: int) -> Iterator[str]:
+    """Yield the lines of parts, each under the first one of them, and how many *more* there are. What was said of one
+    already is not said again.
+    """
+    said = set[str]()
+    for lines in parts:
+        for line in lines:
+            if line not in said:
+                yield line
+            said.add(line)
+    if more:
+        yield f"    ... {more} more, each of which can be named"
+
+
+PARTS_HEADING = "Its other parts were written last:"
+
+
+def is_same_write(one: ValueWriter, other: ValueWriter) -> bool:
+    """Return whether two answers are about one write."""
+    return (one.kind, one.number, one.group, one.ago) == (other.kind, other.number, other.group, other.ago)
 
 
 def _ago(ago: int, at: int | None, previous_ago: int | None) -> str:

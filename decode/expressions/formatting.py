@@ -53,8 +53,12 @@ class Formatter:
         is_number = isinstance(behind, BaseType) and behind.kind not in (FLOAT, BOOL, VOID)
         return is_number and not is_character(behind) and not self._letter
 
-    def text(self, value: TypedValue, moment: ExpressionMoment) -> tuple[str, bool]:
-        """Return the text of a value, and whether all of it is known. Raises BadExpression: it cannot be printed."""
+    def text(
+        self, value: TypedValue, moment: ExpressionMoment, *, is_member: bool = False
+    ) -> tuple[str, bool]:
+        """Return the text of a value, and whether all of it is known. *is_member*: without its type, as gdb prints it
+        within a structure. Raises BadExpression: it cannot be printed.
+        """
         self._moment, self._known = moment, True
         scope = self._evaluator.program.scope_at(moment.pc)
         language = self._evaluator.language(scope)
@@ -62,7 +66,7 @@ class Formatter:
         if language == RUST and isinstance(kind, (Struct, Array, Enum, Pointer)):
             raise BadExpression("values of Rust that are no numbers are printed by gdb alone")
         try:
-            text = self._top(value, kind, language)
+            text = self._guarded(value) if is_member else self._top(value, kind, language)
         except UnreadableType as error:
             raise BadExpression(f"{error}: a type that is not understood here") from None
         if value.reference is not None and value.address is not None and not self._letter:

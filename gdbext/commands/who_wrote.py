@@ -15,6 +15,7 @@ from rvtrace_gdb.gdbext import completion, enter_key, expressions, listing, neut
 from rvtrace_gdb.gdbext.command import Command
 from rvtrace_gdb.gdbext.options import Option, Table
 from rvtrace_gdb.gdbext.replay import position
+from rvtrace_gdb.gdbext.storage_parts import name_of_part, parts_of
 from rvtrace_gdb.gdbext.text import print_line
 from rvtrace_gdb.gdbext.tracer import print_lines, tracer
 from rvtrace_gdb.rows import answer_text
@@ -50,7 +51,7 @@ def change_of(storage: expressions.Storage, writer: ValueWriter) -> ValueChange:
     if storage.kind is not None:
         found = _typed_values(storage.kind, begin, end, address, writer.window)
         if found is not None:
-            return found._replace(name=f"{_in_brackets(storage.text, found.name)}{found.name}")
+            return found._replace(name=name_of_part(storage, found.name))
     if storage.bits is not None and end - begin == size:
         return ValueChange(storage.text, *(_bits(it, *storage.bits) for it in (writer.old, writer.new)))
     name = storage.text if end - begin == size else f"{answer_text.bytes_text(begin, end)} of {storage.text}"
@@ -60,10 +61,6 @@ def change_of(storage: expressions.Storage, writer: ValueWriter) -> ValueChange:
 
 def _bits(value: int | None, shift: int, count: int) -> str | None:
     return None if value is None else f"{value >> shift & (1 << count) - 1:#x}"
-
-
-def _in_brackets(text: str, suffix: str) -> str:
-    return f"({text})" if suffix and not re.fullmatch(r"[\w.\[\]>-]+", text) else text
 
 
 def _typed_values(
@@ -128,7 +125,8 @@ $REGISTER   an integer or floating-point register, a CSR, priv, or pc; of a
             caller (`up`): as it was when it made its call
 EXPRESSION  a variable, an element, a member, `*p`: what wrote any of its
             bytes, or the register it is in. Of a pointer that is not a
-            variable (`&x`, `p + 1`): what it points at
+            variable (`&x`, `p + 1`): what it points at. Of an array
+            or a structure also who wrote each of its other parts
 ADDRESS     a number, or an expression that gives one: the byte there, or
             SIZE bytes; also with a blank between both numbers
 
@@ -157,6 +155,8 @@ where registers are known. Memory needs a trace with loads and stores."""
         results.add(results.makers["writer"](asked.storage, found) if results.WANTED else {})
         for line in answer_lines(asked.storage, found, asked.previous_ago):
             print_line(line)
+        if found.writer is not None and asked.below is None:
+            _print_parts(found.writer, asked.parts())
         print_lines({"lines": _hints(found.writer, enter=enter_key.is_available(from_tty))})
 
     def _question(self, text: str, again: bool) -> Query:
@@ -173,6 +173,41 @@ where registers are known. Memory needs a trace with loads and stores."""
         if typed.startswith("-") and not text.rpartition(" ")[0].strip():
             return completion.words(text, word, OPTIONS.complete(text))
         return complete_storage(text, word)
+
+
+class PartWriters(NamedTuple):
+    """Who wrote the first parts of an array or a structure, each for itself. *more*: how many parts are left out."""
+
+    parts: list[tuple[expressions.Storage, WriterAnswer]]
+    more: int
+
+    def lines(self, shown: ValueWriter) -> Iterator[str]:
+        """Yield the lines for those that another write than the one *shown* wrote last; nothing if there are none."""
+        others = [(part, it) for part, it in self.parts if not _is_answered(it, shown)]
+        if others or self.more:
+            yield answer_text.PARTS_HEADING
+            yield from answer_text.part_lines([list(_part_lines(*it)) for it in others], self.more)
+
+
+def _is_answered(answer: WriterAnswer, shown: ValueWriter) -> bool:
+    return answer.writer is not None and answer_text.is_same_write(answer.writer, shown)
+
+
+def _part_lines(storage: expressions.Storage, answer: WriterAnswer) -> Iterator[str]:
+    writer = answer.writer
+    if writer is None:
+        yield from (f"    {line}" for line in answer.none)
+        return
+    row = None if writer.row is None else HistoryRow(*writer.row)
+    place = "" if row is None or row.pc is None else listing.address_text(row.pc, row.function, row.offset)
+    yield answer_text.part_line(change_of(storage, writer), writer, storage.at, place)
+    yield from (f"        {line}" for line in writer.doubts)
+
+
+def _print_parts(shown: ValueWriter, writers: PartWriters) -> None:
+    results.add(results.makers["parts"](writers) if results.WANTED else {})
+    for line in writers.lines(shown):
+        print_line(line)
 
 
 class Query(NamedTuple):
@@ -192,6 +227,11 @@ class Query(NamedTuple):
         found = tracer().request("who_wrote", context=context, below=self.below, **self.storage.request)
         writer = None if found["writer"] is None else ValueWriter(**found["writer"])
         return WriterAnswer(**{**found, "writer": writer})
+
+    def parts(self) -> PartWriters:
+        """Return who wrote each element or member last: of an array or a structure. Raises gdb.GdbError."""
+        parts, more = parts_of(self.storage, answer_text.PARTS_MOST)
+        return PartWriters([(it, Query(it).answer()) for it in parts] if len(parts) > 1 else [], more)
 
     def before(self, answer: WriterAnswer) -> Query:
         """Return the question for the writer before that of the answer *answer*. Raises gdb.GdbError without one."""

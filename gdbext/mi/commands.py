@@ -43,6 +43,7 @@ from rvtrace_gdb.gdbext.mi.fields import (
     list_fields,
     note_row_fields,
     page_fields,
+    part_fields,
     writer_fields,
 )
 from rvtrace_gdb.gdbext.options import MACHINE, Option, OptionError, Table
@@ -313,10 +314,13 @@ def export(given: Arguments) -> RowFields:
 def who_wrote_last(given: Arguments) -> RowFields:
     """Return the last writer of a register or memory."""
     place = expressions.storage("-rvtrace-who-wrote", " ".join(given.words))
-    found = who_wrote.Query(place, given.options["below"]).answer()
+    asked = who_wrote.Query(place, given.options["below"])
+    found = asked.answer()
     if found.writer is None:
         return _with_messages({"hart": found.hart}, [*found.lines, *found.none])
     fields: RowFields = {"hart": found.hart, "writer": MiRows().writer(place, found.writer, found.below)}
+    if asked.below is None:
+        fields |= part_fields(asked.parts())
     return _with_messages(fields, [*found.lines, *found.writer.doubts])
 
 
@@ -521,8 +525,8 @@ def define_commands() -> None:
         def invoke(self, arguments: list[str]) -> dict[str, object] | None:
             return self._command.run(arguments)
 
-    results.makers.update(page=page_fields, writer=writer_fields, intervals=interval_fields, note=note_row_fields)
-    results.makers.update(diff=diff_fields)
+    results.makers.update(page=page_fields, writer=writer_fields, parts=part_fields, diff=diff_fields)
+    results.makers.update(intervals=interval_fields, note=note_row_fields)
     for command in (*TABLE, *([_OF_CONSOLE] if results.WANTED else [])):
         Defined(command)
 

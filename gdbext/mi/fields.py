@@ -131,6 +131,18 @@ def writer_fields(storage: expressions.Storage, answer: WriterAnswer) -> RowFiel
     return {"hart": answer.hart, "writer": MiRows().writer(storage, answer.writer, answer.below)}
 
 
+def part_fields(writers: who_wrote.PartWriters) -> RowFields:
+    """Return who wrote the parts of an array or a structure, and how many more parts there are."""
+    if not writers.parts:
+        return {}
+    rows = MiRows()
+    parts = [
+        {"what": part.text, "messages": list(it.none)} if it.writer is None else rows.writer(part, it.writer, it.below)
+        for part, it in writers.parts
+    ]
+    return {"parts": parts, **({"more": writers.more} if writers.more else {})}
+
+
 def interval_fields(answer: IntervalsAnswer) -> RowFields:
     """Return the answer of `trace intervals`."""
     return text.fields(answer, MiRows())

@@ -36,6 +36,7 @@ NOT_OURS = {
     "gdbext/commands/coverage.py": "the errors are gdb's",
     "gdbext/expressions.py": "the text is the user's expression, the errors are gdb's",
     "gdbext/commands/who_wrote.py": "the text is the user's expression",
+    "gdbext/storage_parts.py": "the text is the user's expression",
     "gdbext/past_values.py": "the errors are gdb's",
     "session/questions/sql/database.py": "the errors are SQLite's",
     "support/text.py": "the error is Python's",

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from rvtrace_gdb.decode.expressions.parts import ValuePart, innermost_part
 from rvtrace_gdb.decode.expressions.types import is_scalar, size_of
 from rvtrace_gdb.rows.answers import MemoryWindow
 from rvtrace_gdb.session.past.choice import PastSource, facts_of, past_of
@@ -10,7 +11,7 @@ from rvtrace_gdb.session.past.register_writers import RegisterWriters
 from rvtrace_gdb.session.questions.why.answer import DEPTH, WhyAnswer
 from rvtrace_gdb.session.questions.why.branches import Decisions
 from rvtrace_gdb.session.questions.why.links import ValueLinks
-from rvtrace_gdb.session.questions.why.names import ProgramNames
+from rvtrace_gdb.session.questions.why.names import ProgramNames, WrittenPart
 from rvtrace_gdb.session.questions.why.trace import HartRanges, TracedPast
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_frames, call_history
 from rvtrace_gdb.support.errors import Progress, silent
@@ -104,7 +105,24 @@ def written_text(
     """
     names = _history_parts(session, selected, progress, sources=True).names
     part = names.written_part(position, text, write.begin, write.end - write.begin)
-    if part is None or write.window is None:
+    return None if part is None else _text_of_part(names, position, part, write)
+
+
+def text_in_part(
+    session: PastSource, selected: SelectedHistory, part: ValuePart, position: int, write: WrittenBytes,
+    progress: Progress = silent,
+) -> WrittenText | None:  # fmt: skip
+    """Return the same of a part that is known, one of `expression_parts`."""
+    names = _history_parts(session, selected, progress, sources=True).names
+    inner = innermost_part(part.type, write.begin - part.offset, write.end - write.begin, into_unions=False)
+    written = WrittenPart(part.suffix + inner.suffix, inner.type, part.offset + inner.offset)
+    return _text_of_part(names, position, written, write)
+
+
+def _text_of_part(
+    names: ProgramNames, position: int, part: WrittenPart, write: WrittenBytes
+) -> WrittenText | None:
+    if write.window is None:
         return None
     begin = write.address + part.offset - write.window[0]
     old, new = (it[begin : begin + size_of(part.type)] if begin >= 0 else [] for it in write.window[1:])
@@ -112,6 +130,15 @@ def written_text(
         return None
     before, after = (None if None in it else names.content_text(position, part.type, it) for it in (old, new))
     return None if after is None else WrittenText(part.text, before, after)
+
+
+def expression_parts(
+    session: PastSource, selected: SelectedHistory, text: str, position: int, most: int, progress: Progress = silent
+) -> tuple[list[ValuePart], int]:
+    """Return the elements or members of what an expression means at a position, *most* of them, with their whole names,
+    and how many more there are; none of what is not an array or a structure in memory.
+    """
+    return _history_parts(session, selected, progress, sources=True).names.parts(position, text, most)
 
 
 def _history_parts(

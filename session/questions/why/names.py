@@ -8,7 +8,7 @@ from rvtrace_gdb.decode.expressions.debug_types import text_of
 from rvtrace_gdb.decode.expressions.evaluator import Evaluator, NoSymbol
 from rvtrace_gdb.decode.expressions.formatting import Formatter
 from rvtrace_gdb.decode.expressions.locations import FixedPlace, UnknownValue, VariableContent
-from rvtrace_gdb.decode.expressions.parts import innermost_part
+from rvtrace_gdb.decode.expressions.parts import ValuePart, innermost_part, parts_of
 from rvtrace_gdb.decode.expressions.syntax import BadExpression, VariableName
 from rvtrace_gdb.decode.expressions.types import Array, FunctionType, Struct, ValueType, is_scalar, size_of, stripped
 from rvtrace_gdb.decode.expressions.values import TypedValue
@@ -23,6 +23,7 @@ from rvtrace_gdb.decode.tandem.wording import register_name
 from rvtrace_gdb.reports.program_sources import ProgramSources
 from rvtrace_gdb.session.questions.moment import PastMoment, UnknownPast
 from rvtrace_gdb.session.questions.why.trace import TracedPast
+from rvtrace_gdb.support.text import printable
 
 _VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
 _SP = X + 2
@@ -43,6 +44,10 @@ class WrittenPart(NamedTuple):
     text: str
     type: ValueType
     offset: int
+
+
+def _part_name(text: str, suffix: str) -> str:
+    return f"{text if not suffix or _PLAIN_NAME.fullmatch(text) else f'({text})'}{suffix}"
 
 
 class LocalVariable(NamedTuple):
@@ -247,23 +252,35 @@ class ProgramNames:
         """Return the innermost part that has some bytes of what an expression means: a structure or an array; None: it
         means neither, or that is not known.
         """
+        kind = self._type_in_memory(position, text)
+        if not isinstance(kind, (Array, Struct)):
+            return None
+        part = innermost_part(kind, offset, size, into_unions=False)
+        return WrittenPart(_part_name(text, part.suffix), part.type, part.offset)
+
+    def parts(self, position: int, text: str, most: int) -> tuple[list[ValuePart], int]:
+        """Return the elements or members of what an expression means, *most* of them, and how many more there are; the
+        suffix of each is its whole name.
+        """
+        kind = self._type_in_memory(position, text)
+        found, more = ([], 0) if kind is None else parts_of(kind, most)
+        return [it._replace(suffix=printable(_part_name(text, it.suffix))) for it in found], more
+
+    def _type_in_memory(self, position: int, text: str) -> ValueType | None:
+        """Return the type of what an expression means; None: it is not in memory, or that is not known."""
         evaluator, moment = self._evaluator(self._trace.image_at(position)), self._moment(position)
         try:
             found = evaluator.value(evaluator.parsed(text, evaluator.program.scope_at(moment.pc)), moment)
-            kind = evaluator.complete(stripped(found.type))
+            return None if found.address is None else evaluator.complete(stripped(found.type))
         except _UNREADABLE:
             return None
-        if found.address is None or not isinstance(kind, (Array, Struct)):
-            return None
-        part = innermost_part(kind, offset, size)
-        name = text if not part.suffix or _PLAIN_NAME.fullmatch(text) else f"({text})"
-        return WrittenPart(f"{name}{part.suffix}", part.type, part.offset)
 
     def content_text(self, position: int, kind: ValueType, content: Sequence[int | None]) -> str | None:
-        """Return bytes as gdb prints a value of a type; None: its type is not understood."""
+        """Return bytes as gdb prints a member of a type; None: its type is not understood."""
         evaluator = self._evaluator(self._trace.image_at(position))
         try:
-            return Formatter(evaluator).text(TypedValue(kind, content=content), self._moment(position))[0]
+            value, moment = TypedValue(kind, content=content), self._moment(position)
+            return Formatter(evaluator).text(value, moment, is_member=True)[0]
         except _UNREADABLE:
             return None
 

@@ -26,6 +26,7 @@ WROTE = re.compile(
     r"^(?P<what>.+?): (?:(?P<old>.+?) -> )?(?P<new>.+?), written \d+ instructions? ago \(group (?P<group>\d+)\)\n"
     r"(?:\S+/(?P<line>\w+\.[cS]:\d+)\t.*\n)?"
     r"(?P<number>\d+)\t   (?P<place>0x\w+ <\S+>):\t(?P<text>.*)\n"
+    r"(?:Its other parts were written last:\n(?P<parts>(?:    .*\n)+))?"
     r"`trace goto (?P=number)` goes there; `trace who-wrote -before` shows who wrote it before that\.$"
 )
 
@@ -178,6 +179,7 @@ def test_the_part_that_was_written_is_named(outcome: Outcome) -> None:
     seen = outcome[0]
     found = WROTE.match(seen["local"].said)
     assert found and re.fullmatch(r"local\[\d\]", found["what"])
+    assert found["parts"].count("\n") == 3 and found["what"] not in found["parts"]
     assert seen["bits.high"].said.startswith("bits.high: 0x2 -> 0x3, ")
     assert (seen["bits.high"].old, seen["bits.high"].new) == ("2", "3")
     assert "who.c:" in seen["counter"].said and "counter++;" in seen["counter"].said

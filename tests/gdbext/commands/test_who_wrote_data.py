@@ -13,6 +13,7 @@ from tests.gdbext.gdb_process import SOURCE, run_gdb
 __all__ = ["capture"]
 
 ROW = re.compile(r"^(\d+)\t   0x", re.M)
+PART = re.compile(r"    (?P<name>.+?): (?:.+? -> )?(?P<value>.+?), written .*, by (?P<number>\d+) 0x.*")
 
 
 @pytest.fixture(scope="module")
@@ -30,6 +31,29 @@ def last_store(address: int, size: int, before: int) -> tuple[int, int]:
         it for it in reversed(stores) if it.address is not None and address - it.size < it.address < address + size
     )
     return (found.position or 0) - rom + 1, found.value or 0
+
+
+def test_the_last_store_to_each_element_is_spikes(capture: Path, table: tuple[int, int]) -> None:
+    elements = f"*(int (*)[20]){table[0]:#x}"
+    out = run_gdb(ELF, [SOURCE, f"trace open {capture}", f"trace who-wrote {elements}"])
+    written = {it.address for it in in_program()[1] if it.kind == STORE and it.size == 4}
+    names = {f"({elements})[{at}]": table[0] + 4 * at for at in range(20)}
+    expected = {name: last_store(at, 4, 1 << 40) for name, at in names.items() if at in written}
+    newest = max(expected, key=lambda name: expected[name][0])
+    shown = out[f"trace who-wrote {elements}"].splitlines()
+    listed = [PART.fullmatch(line) for line in shown if line.startswith("    (")]
+    found = {it["name"]: (int(it["number"]), it["value"]) for it in listed if it is not None}
+    first = [name for name in list(names)[:16] if name in expected]
+    assert {name: number for name, (number, _) in found.items()} == {
+        name: expected[name][0] for name in first if expected[name][0] != expected[newest][0]
+    }
+    assert shown[0].startswith(f"{newest}: ") and len(first) > 2
+    nothing = [line for line in shown if line.startswith("    Nothing wrote (")]
+    without = [name for name in list(names)[:16] if name not in expected]
+    assert len(nothing) == len(without)
+    assert all(line.startswith(f"    Nothing wrote {it} ") for line, it in zip(nothing, without, strict=True))
+    assert "    ... 4 more, each of which can be named" in shown
+    assert all(int(value) == expected[name][1] for name, (_, value) in found.items())
 
 
 def test_the_last_store_is_spikes(capture: Path, table: tuple[int, int]) -> None:
