@@ -6,7 +6,7 @@ In the errors of Control Transfer Records, *way* is the name of the `CsrAccess` 
 from collections.abc import Mapping, Sequence
 
 from rvtrace_gdb.controlregs.fields import Csr, Register
-from rvtrace_gdb.support.errors import RvtraceError
+from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 
 def place_of(component: str, base: int) -> str:
@@ -209,6 +209,14 @@ class DrainFailed(ComponentError):
             f"{place_of(component, base)}: {len(partial)} of {expected} bytes of trace were read (and are kept), "
             f"then: {why}",
         )
+
+
+class DrainCancelled(Cancelled):
+    """The user interrupted the reading of a sink's trace. The fields are those of `DrainFailed`."""
+
+    def __init__(self, component: str, partial: bytes, expected: int, wrapped: bool) -> None:
+        self.component, self.partial, self.expected, self.wrapped = component, partial, expected, wrapped
+        super().__init__()
 
 
 class HartRuns(RvtraceError):

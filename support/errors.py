@@ -23,7 +23,12 @@ class RvtraceError(Exception):
 
 
 class Cancelled(RvtraceError):
-    """The user interrupted long work (Ctrl-C). What was already captured is kept."""
+    """The user interrupted long work (Ctrl-C). What was already captured is kept.
+
+    *partial*: the bytes that a long read of a transport had read by then.
+    """
+
+    partial: bytes = b""
 
     def __init__(self, what: str = "interrupted") -> None:
         super().__init__(what)

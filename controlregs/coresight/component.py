@@ -10,7 +10,8 @@ class CoresightComponent(Component):
 
     routes     what is used of it: inputs of a funnel, outputs of a replicator
     pages      addresses of the pages of a TMC's buffer, if that is scattered
-    readout    what was read of a TMC's own memory since it stopped; each word can be read only once
+    readout    what was read of a TMC's buffer since it stopped, if that is not all: the next reading goes on there, as
+               each word of a TMC's own memory can be read only once
     taken      it was claimed, and has to be given back
     """
 

@@ -27,7 +27,7 @@ from rvtrace_gdb.controlregs.coresight.registers import (
     TmcType,
 )
 from rvtrace_gdb.controlregs.coresight.tmc import WORD, read_address
-from rvtrace_gdb.controlregs.errors import SinkNotReadable, TraceInvalid
+from rvtrace_gdb.controlregs.errors import DrainCancelled, DrainFailed, SinkNotReadable, TraceInvalid
 from rvtrace_gdb.controlregs.target import BurstPort
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import (
     DrainedBuffer,
@@ -111,9 +111,7 @@ def drain(tmc: CoresightComponent, in_force: SinkSettings | None = None, progres
         raise SinkNotReadable(tmc.name, tmc.base, f"{why} (STS reads {value:#x})")
     now = fill_of(tmc)
     if in_memory:
-        stretches = _stretches(tmc, now)
-        data = read_pieces(tmc, tmc.target.read_block, stretches, wrapped=now.wrapped, progress=progress)
-        return DrainedBuffer(data, now.wrapped)
+        return DrainedBuffer(_read_memory(tmc, now, progress), now.wrapped)
     read = partial(_read_own_memory, tmc, now)
     pieces = [(0, now.used)] if now.used else []
     return DrainedBuffer(read_pieces(tmc, read, pieces, wrapped=now.wrapped, progress=progress), now.wrapped)
@@ -126,6 +124,37 @@ def _stretches(tmc: CoresightComponent, now: TmcFill) -> list[tuple[int, int]]:
         return [piece for begin, end in parts for piece in pages.pieces(tmc.pages, begin, end)]
     start = read_address(tmc, DBALO, DBAHI)
     return [(start + begin, start + end) for begin, end in parts if begin < end]
+
+
+def _read_memory(tmc: CoresightComponent, now: TmcFill, progress: Progress) -> bytes:
+    """Read an ETR's buffer, behind what was read before a reading was interrupted: it has not changed since."""
+    before = bytes(tmc.readout[: now.used])
+    places = _behind(_stretches(tmc, now), len(before))
+
+    def watch(label: str, done: int, total: int | None = None) -> None:
+        progress(label, len(before) + done, now.used)
+
+    try:
+        data = before + read_pieces(tmc, tmc.target.read_block, places, wrapped=now.wrapped, progress=watch)
+    except DrainCancelled as error:
+        tmc.readout[:] = before + error.partial
+        raise DrainCancelled(tmc.name, bytes(tmc.readout), now.used, now.wrapped) from error
+    except DrainFailed as error:
+        tmc.readout[:] = before + error.partial
+        raise DrainFailed(tmc.name, tmc.base, bytes(tmc.readout), now.used, now.wrapped, error.cause) from error
+    tmc.readout.clear()
+    return data
+
+
+def _behind(places: list[tuple[int, int]], nbytes: int) -> list[tuple[int, int]]:
+    """Return what is left of *places*, (first address, end), behind their first *nbytes*."""
+    left = []
+    for begin, end in places:
+        known = min(nbytes, end - begin)
+        nbytes -= known
+        if begin + known < end:
+            left.append((begin + known, end))
+    return left
 
 
 def _read_own_memory(tmc: CoresightComponent, now: TmcFill, _offset: int, nbytes: int, progress: Progress) -> bytes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from rvtrace_gdb.controlregs.component import Component
-from rvtrace_gdb.controlregs.errors import DrainFailed, SinkNotReadable
+from rvtrace_gdb.controlregs.errors import DrainCancelled, DrainFailed, SinkNotReadable
 from rvtrace_gdb.controlregs.target import BurstPort, DataPort
 from rvtrace_gdb.controlregs.trace_control import component_registers
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
@@ -73,15 +73,17 @@ def pieces_oldest_first(
 def read_pieces(
     sink: Component, read: PieceReader, pieces: Sequence[tuple[int, int]], *, wrapped: bool, progress: Progress
 ) -> bytes:
-    """Read all pieces and return them joined. Raises DrainFailed with the bytes read so far, SinkNotReadable,
-    Cancelled.
+    """Read all pieces and return them joined. Raises DrainFailed and DrainCancelled with the bytes read so far,
+    SinkNotReadable.
     """
     total = sum(end - start for start, end in pieces)
     data = bytearray()
     for start, end in pieces:
         try:
             data += read(start, end - start, _shifted(progress, len(data), total))
-        except (Cancelled, SinkNotReadable):
+        except Cancelled as error:
+            raise DrainCancelled(sink.name, bytes(data) + error.partial, total, wrapped) from error
+        except SinkNotReadable:
             raise
         except RvtraceError as error:
             data += getattr(error, "partial", b"")

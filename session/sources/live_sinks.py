@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from rvtrace_gdb.controlregs.component import Component
 from rvtrace_gdb.controlregs.coresight.settings import TmcSettings
-from rvtrace_gdb.controlregs.errors import DrainFailed
+from rvtrace_gdb.controlregs.errors import DrainCancelled, DrainFailed
 from rvtrace_gdb.controlregs.target import BurstPort
 from rvtrace_gdb.controlregs.trace_control.buffer_readout import DrainedBuffer
 from rvtrace_gdb.controlregs.trace_control.component_registers import RamMode
@@ -134,7 +134,12 @@ class LiveSink:
             return data, wrapped
         return self._before + data, self.captured.wrapped
 
-    def keep(self, error: DrainFailed) -> None:
+    @property
+    def has_unread(self) -> bool:
+        """Whether trace is still to be read that would be lost if its ring began anew."""
+        return self.begins_anew and self.captured.missing > 0
+
+    def keep(self, error: DrainFailed | DrainCancelled) -> None:
         """Take over what an incomplete read-out read, unless more was read before, even if that is older."""
         overwritten = error.wrapped and not self.in_force.stop_on_wrap
         missing = error.expected - len(error.partial)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 
 from rvtrace_gdb.controlregs import generations
-from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, DrainFailed
+from rvtrace_gdb.controlregs.errors import ComponentError, ComponentTimeout, DrainCancelled, DrainFailed
 from rvtrace_gdb.controlregs.graph import Graph
 from rvtrace_gdb.controlregs.trace_control.procedures import GraphStatus, SinkStatus, StopResult
 from rvtrace_gdb.controlregs.trace_control.request import GraphSettings
@@ -76,7 +76,11 @@ class StartedComponents:
         now = self._sinks_now()
         for sink in self.sinks:
             sink.prepare(now.get(sink.name))
-        result = self._drive.drain_all(self.graph, self.in_force, progress)
+        try:
+            result = self._drive.drain_all(self.graph, self.in_force, progress)
+        except DrainCancelled as error:
+            next(sink for sink in self.sinks if sink.name == error.component).keep(error)
+            raise
         for sink in self.sinks:
             failure = result.failures.get(sink.name)
             if sink.name in result.drained:

@@ -214,16 +214,25 @@ class LiveTrace(TraceSource):
         """Bring `captured` up to date and continue tracing. Raises only what *progress* raises.
 
         An encoder keeps its last messages until it is disabled, so it is disabled during the read-out; the sinks' write
-        pointers are kept, so that the rings continue.
+        pointers are kept, so that the rings continue. One that would begin anew, and was not read to its end, does not:
+        the trace waits for the next read-out.
         """
         if not self.tracing and not self.incomplete:
             return
+        waited = self.waits
         with self.link.unpolled():
             try:
                 self._read_sinks(progress)
+                if waited:  # the harts may have run since, and the trace does not say where to
+                    self.halted, self._ends = (), {}
             finally:
-                if self.tracing:
+                if self.tracing and not self.waits:
                     self._resume_trace()
+
+    @property
+    def waits(self) -> bool:
+        """Whether the trace goes on only when a sink was read to its end, whose ring would begin anew."""
+        return self.tracing and any(sink.has_unread for sink in self.components.sinks)
 
     def stop(self, progress: Progress = silent) -> None:
         """End the trace and bring `captured` up to date. Raises what *progress* raises, and NotStopped."""

@@ -28,6 +28,9 @@ class RecordedTrace(TraceSource, Protocol):
     armed: Armed
     notes: TraceNotes
 
+    @property
+    def waits(self) -> bool: ...
+
     def components_now(self) -> GraphStatus: ...
 
     def harts(self) -> dict[int, str]: ...
@@ -74,6 +77,9 @@ def status(trace: RecordedTrace) -> list[str]:
     sinks_now = {status.name: status for status in now.ram_sinks}
     lines += [_sink(sink, sinks_now.get(sink.name)) for sink in trace.components.sinks]
     lines += dict.fromkeys(line for sink in trace.sinks for line in report.losses(sink))
+    if trace.waits:
+        unread = names_text([sink.name for sink in trace.components.sinks if sink.has_unread])
+        lines.append(warning(f"{unread} would begin anew: the trace waits until the next read-out has read the rest"))
     lines += report.notes([*trace.notes, *_altered(trace, harts)])
     return lines + report.failure(trace) + list(dict.fromkeys(problems))
 

@@ -9,7 +9,7 @@ from rvtrace_gdb.controlregs.errors import HartRuns
 from rvtrace_gdb.controlregs.target import CsrAnswer, CsrName, CsrRequest
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
+from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent
 from rvtrace_gdb.transport.openocd.errors import OpenOcdRefused
 from rvtrace_gdb.transport.simulated.hart.block import DebugCause
 from rvtrace_gdb.transport.simulated.machine import Machine, MemoryMap, build
@@ -56,10 +56,13 @@ class BoardLink:
     def read_block(self, address: int, nbytes: int, progress: Progress = silent) -> bytes:
         data = bytearray()
         while len(data) < nbytes:
-            progress("reading memory", len(data), nbytes)
             size = min(CHUNK, nbytes - len(data))
             try:
+                progress("reading memory", len(data), nbytes)
                 self._board.touch(address + len(data))
+            except Cancelled as error:
+                error.partial = bytes(data)
+                raise
             except CableOut as error:
                 error.partial, error.requested = bytes(data), nbytes
                 raise

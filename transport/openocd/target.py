@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from rvtrace_gdb.support.closeable import Closeable
-from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from rvtrace_gdb.support.system import is_refusal
 from rvtrace_gdb.support.text import open_problem
 from rvtrace_gdb.transport.openocd.errors import (
@@ -284,6 +284,9 @@ class OpenOcd(Closeable):
                 began = time.monotonic()
                 data += _pack(read(len(data), min(chunk, words - len(data) // 4)))
                 chunk = _next_chunk(chunk, time.monotonic() - began)
+        except Cancelled as error:
+            error.partial = bytes(data)
+            raise
         except OpenOcdError as error:
             error.partial, error.requested = bytes(data) + error.partial, 4 * words
             raise

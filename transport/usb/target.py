@@ -9,7 +9,7 @@ from threading import RLock
 from typing import Protocol
 
 from rvtrace_gdb.support.closeable import Closeable
-from rvtrace_gdb.support.errors import Progress, silent
+from rvtrace_gdb.support.errors import Cancelled, Progress, silent
 from rvtrace_gdb.transport.usb.debug_module import DebugModule
 from rvtrace_gdb.transport.usb.errors import DebugModuleProblem, NoTcl, UsbError, UsbHartNotHalted, UsbLost
 from rvtrace_gdb.transport.usb.hart import AbstractAnswer, AbstractRegister, HartMemory, HartRegisters
@@ -287,6 +287,9 @@ class UsbTarget(Closeable):
                 progress(label, len(data), 4 * words)
                 with self._used():
                     data += read(len(data), min(at_once, words - len(data) // 4))
+        except Cancelled as error:
+            error.partial = bytes(data)
+            raise
         except UsbError as error:
             error.partial, error.requested = bytes(data) + error.partial, 4 * words
             raise

@@ -18,6 +18,7 @@ FUNNEL = GraphStatus((), (), (PassingStatus("f0", True, True, True),), {})
 
 def trace(now: GraphStatus, harts: dict[int, str], sinks: tuple[CapturedSink, ...] = ()) -> Any:
     return SimpleNamespace(
+        waits=False,
         link=SimpleNamespace(unpolled=nullcontext),
         harts=lambda: harts,
         components_now=lambda: now,
