@@ -1,6 +1,6 @@
 """The history that a request is about, and what is kept of it: its calls, and the searches that were made last.
 
-The lists themselves are in `session.rpc.pages`.
+The lists themselves are in `session.rpc.lists.pages`.
 """
 
 from collections.abc import Callable, Iterable

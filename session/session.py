@@ -84,7 +84,7 @@ class Session:
         self._prepared: Decoded | None = None  # what `prepare` has done its work for
         self.searches = Searches(self)
         self.last: dict[str, Any] = {}
-        """The lists that were requested last, by name; see `session.rpc.pages`."""
+        """The lists that were requested last, by name; see `session.rpc.lists.pages`."""
         self.chip: ChipReading | None = None
         """The reader of the trace in an ESP32's memory, while it waits for more of that memory."""
         self._cache = HistoryCache()

@@ -19,8 +19,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from rvtrace_gdb.console.options.locations import Locations
-from rvtrace_gdb.session.rpc import pages
-from rvtrace_gdb.session.rpc.list_selection import Range
+from rvtrace_gdb.session.rpc.lists import pages
+from rvtrace_gdb.session.rpc.lists.list_selection import Range
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import silent

@@ -20,8 +20,8 @@ from rvtrace_gdb.rows.intervals import text
 from rvtrace_gdb.rows.intervals.answer import INSTRUCTIONS, UNITS, answer_of
 from rvtrace_gdb.rows.intervals.places import TRAPS, IntervalPlace, place_of
 from rvtrace_gdb.session.queries.lists.history_part import HistoryPart
-from rvtrace_gdb.session.rpc import intervals
 from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.rpc.reports import intervals
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.task_system import AUTO
 from rvtrace_gdb.support.errors import Progress

@@ -25,7 +25,7 @@ from rvtrace_gdb.rows.list_text import options_of
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.lists.search import KINDS
-from rvtrace_gdb.session.rpc import analysis
+from rvtrace_gdb.session.rpc.questions import analysis
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.task_system import AUTO, system_of
 from rvtrace_gdb.support.errors import RvtraceError

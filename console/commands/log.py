@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows.log_text import LogArguments, log_arguments
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.lists.history_part import HistoryPart
-from rvtrace_gdb.session.rpc import log
+from rvtrace_gdb.session.rpc.lists import log
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 

@@ -21,9 +21,9 @@ from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.queries.lists.history_part import HistoryPart
 from rvtrace_gdb.session.questions.sql.database import QueryRows, TraceDatabase
 from rvtrace_gdb.session.questions.sql.schema import TABLES, TraceTable
-from rvtrace_gdb.session.rpc import sql
 from rvtrace_gdb.session.rpc.protocol import Params
-from rvtrace_gdb.session.rpc.sql import cell_in_json
+from rvtrace_gdb.session.rpc.questions import sql
+from rvtrace_gdb.session.rpc.questions.sql import cell_in_json
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.text import json_line, printable
 

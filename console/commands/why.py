@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.history.positions import history_position
 from rvtrace_gdb.rows.why_text import rounds_hint
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.questions.why.answer import DEPTH
-from rvtrace_gdb.session.rpc.why import WhyPage
+from rvtrace_gdb.session.rpc.lists.why import WhyPage
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable

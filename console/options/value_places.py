@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.expressions.syntax import BadExpression
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.session.questions.why.asking import expression_place
-from rvtrace_gdb.session.rpc.analysis import SIZE_MOST
+from rvtrace_gdb.session.rpc.questions.analysis import SIZE_MOST
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent

@@ -55,7 +55,7 @@ class BadName(RvtraceError):
 
 
 PARTS = ("task", "process", "thread")
-"""The parameters that say whose list is asked for, see `session.rpc.parts`."""
+"""The parameters that say whose list is asked for, see `session.rpc.lists.parts`."""
 
 
 class Params:
@@ -135,7 +135,7 @@ class Params:
         return Extent(*extent)
 
     def is_of_part(self) -> bool:
-        """Return whether a list is that of a task, a process or a thread, see `session.rpc.parts`."""
+        """Return whether a list is that of a task, a process or a thread, see `session.rpc.lists.parts`."""
         return any(self._values.get(name) for name in PARTS)
 
     def shown_alone(self) -> dict[str, str]:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.session.rpc import server
-from rvtrace_gdb.session.rpc.pages import LISTS
+from rvtrace_gdb.session.rpc.lists.pages import LISTS
 from tests.console.verbs import VERBS, check_all_are_tried, option_names
 from tests.fuzz.damage import containers, mutations, texts
 from tests.fuzz.exercise import generator, made

@@ -20,7 +20,8 @@ _SESSION = f"""
 import os
 import sys
 sys.path.insert(0, {str(HOME)!r})
-from rvtrace_gdb.session.rpc import analysis, server
+from rvtrace_gdb.session.rpc.questions import analysis
+from rvtrace_gdb.session.rpc import server
 from rvtrace_gdb.session.__main__ import main
 
 def work(it, params, progress):
@@ -31,7 +32,7 @@ def work(it, params, progress):
 
 added = {{"work": work, "work_id": lambda it, params, progress: os.getpid()}}
 analysis.METHODS = {{**analysis.METHODS, **added}}
-server.MODULES.update(dict.fromkeys(added, "analysis"))
+server.MODULES.update(dict.fromkeys(added, "questions.analysis"))
 sys.exit(main())
 """
 Make = Callable[[Answerer | None], Client]

@@ -184,7 +184,7 @@ class _TraceRows(NamedTuple):
         return said, rows.pieces_of(cut), count
 
     def _parts_of(self, hart: int, request: DecodeRequest) -> Sequence[range]:
-        from rvtrace_gdb.session.rpc.parts import part_query  # few listings are of parts
+        from rvtrace_gdb.session.rpc.lists.parts import part_query  # few listings are of parts
 
         context = Context(hart=hart, rtos=request.rtos)
         selected = self.session.selected(context, self.output.progress)

@@ -14,7 +14,7 @@ from rvtrace_gdb.reports.program_sources import ProgramSources
 from rvtrace_gdb.rows.answers import FrameRow
 from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.rpc import replay
+from rvtrace_gdb.session.rpc.debugger import replay
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.history.positions import history_number, history_positio
 from rvtrace_gdb.decode.tandem.wording import F, X
 from rvtrace_gdb.rows import values_text
 from rvtrace_gdb.session.past.past import Past
-from rvtrace_gdb.session.rpc import values
+from rvtrace_gdb.session.rpc.questions import values
 from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.views.addresses import address_text, digits
 

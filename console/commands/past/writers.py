@@ -17,8 +17,8 @@ from rvtrace_gdb.session.questions.why.asking import (
     text_in_part,
     written_text,
 )
-from rvtrace_gdb.session.rpc import analysis
 from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.rpc.questions import analysis
 from rvtrace_gdb.support.text import json_line, printable
 from rvtrace_gdb.views import json_rows, text_rows
 from rvtrace_gdb.views.addresses import address_text

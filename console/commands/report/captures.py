@@ -14,7 +14,7 @@ from rvtrace_gdb.session import report as session_report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.reports.report import ReportChoice, hart_profiles
 from rvtrace_gdb.session.queries.reports.sampled import sampled_reports
-from rvtrace_gdb.session.rpc.parts import counted_parts
+from rvtrace_gdb.session.rpc.lists.parts import counted_parts
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.task_system import AUTO
 from rvtrace_gdb.support.errors import Progress, silent

@@ -10,8 +10,8 @@ from rvtrace_gdb.rows.harts_text import MANY, harts_text
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE, Place
 from rvtrace_gdb.rows.list_text import HEADINGS, RowFields, computed_words, options_of, row_fields, row_line
 from rvtrace_gdb.session.decoded_capture import Decoded
-from rvtrace_gdb.session.rpc import pages
-from rvtrace_gdb.session.rpc.list_selection import Range
+from rvtrace_gdb.session.rpc.lists import pages
+from rvtrace_gdb.session.rpc.lists.list_selection import Range
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.text import Line, json_line, printable

@@ -29,7 +29,7 @@ def lines_of_usb(bench: "UsbBench") -> list[str]:
 def lines(chip: Mapping[str, Any]) -> list[str]:
     """Return a line for each shipped target that a chip may be, and one for the trace components in its device tree.
 
-    *chip*: see `session.rpc.hardware`; what is not as it says there is ignored.
+    *chip*: see `session.rpc.debugger.hardware`; what is not as it says there is ignored.
     """
     tree = _tree(chip.get("device_tree"))
     compatible = () if tree is None else tree.strings("compatible")

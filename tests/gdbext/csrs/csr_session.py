@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from rvtrace_gdb.session.__main__ import main
-from rvtrace_gdb.session.rpc import analysis, server
+from rvtrace_gdb.session.rpc import server
 from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.rpc.questions import analysis
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.csr_access import open_access
 from rvtrace_gdb.support.errors import Progress
@@ -41,5 +42,5 @@ def csrs(it: Session, params: Params, progress: Progress) -> Any:
 
 if __name__ == "__main__":
     analysis.METHODS = {**analysis.METHODS, "csrs": csrs}
-    server.MODULES["csrs"] = "analysis"
+    server.MODULES["csrs"] = "questions.analysis"
     sys.exit(main())

@@ -1,7 +1,7 @@
 """Every column of the session's rows reaches the user: one that gdb's side forgets is noticed.
 
 The session's side cannot forget one, because a row is not made without all its columns. For columns that are computed
-on request, tests/session/rpc/test_pages.py changes the parameters with which they are requested.
+on request, tests/session/rpc/lists/test_pages.py changes the parameters with which they are requested.
 """
 
 import ast
@@ -15,7 +15,7 @@ import pytest
 from rvtrace_gdb.rows import list_rows
 from rvtrace_gdb.rows.list_rows import CallRow
 from rvtrace_gdb.rows.list_text import HEADINGS, MODIFIERS, row_line
-from rvtrace_gdb.session.rpc.pages import LISTS
+from rvtrace_gdb.session.rpc.lists.pages import LISTS
 from tests.gdbext.gdb_process import GDB, HOME, SOURCE, run_gdb
 from tests.helpers.cross_compiler import demo
 
@@ -85,7 +85,7 @@ NOT_THERE = {"executions": {"cause", "expected", "to", "trace-byte"}, "events": 
 
 
 def test_each_modifier_changes_what_is_printed(changes: Any) -> None:
-    """By itself; of messages it is the session that prints more: tests/session/rpc/test_pages.py."""
+    """By itself; of messages it is the session that prints more: tests/session/rpc/lists/test_pages.py."""
     lettered = {what: letters for what, letters in changes[2].items() if letters}
     assert lettered == {"functions": "".join(it.letter for it in MODIFIERS["functions"])}
 

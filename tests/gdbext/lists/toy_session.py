@@ -14,9 +14,11 @@ from typing import Any
 
 from rvtrace_gdb.session.__main__ import main
 from rvtrace_gdb.session.queries.lists.pages import Cursor
-from rvtrace_gdb.session.rpc import analysis, pages, server
-from rvtrace_gdb.session.rpc.list_selection import ListSelection, Range
+from rvtrace_gdb.session.rpc import server
+from rvtrace_gdb.session.rpc.lists import pages
+from rvtrace_gdb.session.rpc.lists.list_selection import ListSelection, Range
 from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.rpc.questions import analysis
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress
 
@@ -41,6 +43,6 @@ def toys(session: Session, params: Params, asked: Range, progress: Progress) -> 
 
 if __name__ == "__main__":
     analysis.METHODS = {**analysis.METHODS, "toy": toy}
-    server.MODULES["toy"] = "analysis"
+    server.MODULES["toy"] = "questions.analysis"
     pages.LISTS = {**pages.LISTS, "toys": toys}
     sys.exit(main())

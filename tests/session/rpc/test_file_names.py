@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rvtrace_gdb.session.rpc.pages import LISTS
+from rvtrace_gdb.session.rpc.lists.pages import LISTS
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError

@@ -385,7 +385,7 @@ def test_a_session_loads_what_its_trace_needs(capture: Path, tmp_path: Path) -> 
             while (reply := client.read())["id"] != mark[0]:
                 assert "error" not in reply
             client.close()
-        answered, _, _ = log.read_text().partition(f"rpc/{server.MODULES[mark[0]]}.py")
+        answered, _, _ = log.read_text().partition(f"rpc/{server.MODULES[mark[0]].replace('.', '/')}.py")
         return set(re.findall(r"^import 'rvtrace_gdb\.([\w.]+)'", answered, re.MULTILINE))
 
     mark = "waves_status", dict[str, Any]()

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.rows.list_rows import ROWS_AT_ONCE
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.lists.search import BadQuery
-from rvtrace_gdb.session.rpc import pages
+from rvtrace_gdb.session.rpc.lists import pages
 from rvtrace_gdb.session.rpc.protocol import Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.reader import ListedTask

@@ -13,9 +13,10 @@ from rvtrace_gdb.rows.list_rows import Annotation, Place
 from rvtrace_gdb.session.queries.lists.search import KINDS
 from rvtrace_gdb.session.replay.debugger import Destination, ProxyDebugger
 from rvtrace_gdb.session.replay.reverse_lines import FINISH, NEXT, STEP, STEP_INSTRUCTION, place_before
-from rvtrace_gdb.session.rpc import analysis, pages
-from rvtrace_gdb.session.rpc.list_selection import Range
+from rvtrace_gdb.session.rpc.lists import pages
+from rvtrace_gdb.session.rpc.lists.list_selection import Range
 from rvtrace_gdb.session.rpc.protocol import Params
+from rvtrace_gdb.session.rpc.questions import analysis
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.labels import runner_at

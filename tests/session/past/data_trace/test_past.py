@@ -19,7 +19,7 @@ from rvtrace_gdb.session.replay.watchpoints import ReplayWatchpoints
 from rvtrace_gdb.support.errors import Cancelled
 from tests.decode.etrace.data.test_history import accessed, decoded, trace
 from tests.decode.etrace.encoder_vectors import image
-from tests.session.rpc.test_who_wrote import accesses
+from tests.session.rpc.questions.test_who_wrote import accesses
 from tests.views.test_access_lines import history, program
 
 FULL = Modes(data_full_address=True, data_full_data=True)

@@ -4,7 +4,7 @@
 
 *other* is the path of a capture, *other_elf* the program that it is read with, by default the one it names. The
 context's hart is compared with the hart of the same number there, or with *other_hart*. What differs is the list
-`differences` of `session.rpc.pages`, which has the same parameters.
+`differences` of `session.rpc.lists.pages`, which has the same parameters.
 """
 
 from collections.abc import Callable, Mapping

@@ -4,7 +4,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.rows.answers import FrameRow
 from rvtrace_gdb.session.past.choice import OFF
-from rvtrace_gdb.session.rpc.replay import frame_rows
+from rvtrace_gdb.session.rpc.debugger.replay import frame_rows
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from tests.decode.calls.call_histories import history_of

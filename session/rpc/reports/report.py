@@ -8,7 +8,7 @@ usual ones. *top*, *depth*: how many rows of each, and how many
 levels of calls; 0: all, null: the usual. *each*: every hart, too. *reports*: `rows.report_rows.ProfileReport`;
 *overwritten*: whether older trace was overwritten. *sampled*: of a trace without a flow,
 `rows.sampled_rows.SampledReport` instead. Of what a task, a process or a thread ran alone: the parameters are in
-`session.rpc.parts`.
+`session.rpc.lists.parts`.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from rvtrace_gdb.rows.report_rows import DEPTH, INTERVALS, SECTIONS, TOP, USUAL
 from rvtrace_gdb.session.errors import NoFlow
 from rvtrace_gdb.session.queries.reports.report import ReportChoice, hart_profiles, reports
 from rvtrace_gdb.session.queries.reports.sampled import sampled_reports
-from rvtrace_gdb.session.rpc.parts import counted_parts
+from rvtrace_gdb.session.rpc.lists.parts import counted_parts
 from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params
 from rvtrace_gdb.session.rpc.requested_harts import requested_harts
 from rvtrace_gdb.session.session import Session

@@ -2,10 +2,10 @@
 
     page {what: "why", name, at, register or where, branches, thin, depth, row, anew}
 
-*name*, *at*, *register*, *where*: as in the request `who_wrote` (`session.rpc.analysis`). *branches*: also the branches
-that let it run. *thin*: without what addresses are made of. *depth*: how many levels, null: `answer.DEPTH`. *anew*: it
-is asked now; without that, the next page goes into what was left out. *row*: go on from a row of the answer before. The
-rows of what was asked on from an answer are behind those that it has.
+*name*, *at*, *register*, *where*: as in the request `who_wrote` (`session.rpc.questions.analysis`). *branches*: also
+the branches that let it run. *thin*: without what addresses are made of. *depth*: how many levels, null:
+`answer.DEPTH`. *anew*: it is asked now; without that, the next page goes into what was left out. *row*: go on from a
+row of the answer before. The rows of what was asked on from an answer are behind those that it has.
 """
 
 from collections.abc import Sequence
@@ -20,8 +20,8 @@ from rvtrace_gdb.session.queries.lists.pages import PageSelection, RangeError
 from rvtrace_gdb.session.queries.lists.search import size_at
 from rvtrace_gdb.session.questions.why.answer import DEPTH, WhyAnswer
 from rvtrace_gdb.session.questions.why.asking import WhyQuestion, answer
-from rvtrace_gdb.session.rpc.analysis import SIZE_MOST, NoRegister
 from rvtrace_gdb.session.rpc.protocol import BadRequest, Params
+from rvtrace_gdb.session.rpc.questions.analysis import SIZE_MOST, NoRegister
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress

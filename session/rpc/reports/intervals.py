@@ -5,9 +5,9 @@
 From each time the place *first* came to the next time the place *last* came. Without *last*: of the calls of the
 function that is *first*, or of the traps that *first* is. A place is an object: *place*, its kind of
 `rows.intervals.places`, *cause* of a trap, and for "execution" and "return" the parameters of a search, as in
-`session.rpc.pages`. *unit*: "instructions" (default) or "ticks", in which lengths are compared. *args*, a RANGE of
-`trace history`, or *time*, "T" or "FIRST,LAST" in ticks: only intervals that begin there; without them: all. Those that
-begin in what a task, a process or a thread ran: the parameters are in `session.rpc.parts`.
+`session.rpc.lists.pages`. *unit*: "instructions" (default) or "ticks", in which lengths are compared. *args*, a RANGE
+of `trace history`, or *time*, "T" or "FIRST,LAST" in ticks: only intervals that begin there; without them: all. Those
+that begin in what a task, a process or a thread ran: the parameters are in `session.rpc.lists.parts`.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,7 +47,7 @@ def _of_part(
     session: Session, query: IntervalQuery, selected: SelectedHistory, params: Params, progress: Progress
 ) -> IntervalQuery:
     """Return a query for those that begin in what a task, a process or a thread ran. Raises as `parts_asked_for`."""
-    from rvtrace_gdb.session.rpc.parts import parts_asked_for  # few intervals are of parts
+    from rvtrace_gdb.session.rpc.lists.parts import parts_asked_for  # few intervals are of parts
 
     found, whose = parts_asked_for(session, selected, params, progress)
     if isinstance(query.part, range):

@@ -4,9 +4,9 @@
 
 *hart*: the tables have this hart alone; default: all. *numbers*, a RANGE of `trace history`, or *time*, "T" or
 "FIRST,LAST" in ticks: they have what began there alone. *query*: "": the tables and their columns are the rows. *logs*,
-*calls_of*: what the tables `log` and `calls_of` have: the parameters of the lists of these names (`session.rpc.log`).
-*begin*, *count*: which rows of the answer are wanted, counted from 1; *more*: whether there are rows behind them. A
-cell is a number, a text, or null; bytes are hexadecimal digits.
+*calls_of*: what the tables `log` and `calls_of` have: the parameters of the lists of these names
+(`session.rpc.lists.log`). *begin*, *count*: which rows of the answer are wanted, counted from 1; *more*: whether there
+are rows behind them. A cell is a number, a text, or null; bytes are hexadecimal digits.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,7 +23,7 @@ from rvtrace_gdb.session.queries.lists.history_part import HistoryPart
 from rvtrace_gdb.session.questions.sql.asked import AskedTable, calls_of_table, log_table
 from rvtrace_gdb.session.questions.sql.database import QueryRows, TraceDatabase
 from rvtrace_gdb.session.questions.sql.schema import TABLES, TraceTable
-from rvtrace_gdb.session.rpc.log import calls_of_query, log_query
+from rvtrace_gdb.session.rpc.lists.log import calls_of_query, log_query
 from rvtrace_gdb.session.rpc.protocol import BadRequest, JsonMessage, Params
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress

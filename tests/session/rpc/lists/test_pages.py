@@ -9,7 +9,7 @@ import pytest
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.rows.list_text import MODIFIERS, computed_words
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.rpc import pages
+from rvtrace_gdb.session.rpc.lists import pages
 from rvtrace_gdb.session.rpc.protocol import BadRequest
 from rvtrace_gdb.session.rpc.server import Methods
 from rvtrace_gdb.session.session import Session

@@ -24,17 +24,17 @@ means the newest *count* rows, of calls the first.
 | executions   | `FoundRow`        | *name*, *first*, *last*, *others*, *function*, *functions*, see                   |
 |              |                   | `session.queries.lists.executions`; *also*: objects of these, more places;        |
 |              |                   | *pc*: of the live hart, for `Page.comes`                                          |
-| log          | `LoggedRow`       | see `session.rpc.log`                                                             |
+| log          | `LoggedRow`       | see `session.rpc.lists.log`                                                       |
 | calls_of     | `OneCallRow`      | the same                                                                          |
 | functions    | `FunctionRow`     | *fold*, of these and of events: what repeats itself is shown once                 |
 | calls        | `CallRow`         | *depth*: how many levels, 0 for all                                               |
-| differences  | `DifferenceRow`   | those of `session.rpc.diff`                                                       |
+| differences  | `DifferenceRow`   | those of `session.rpc.lists.diff`                                                 |
 | records      | `RecordRow`       | *access*: see `session.target.csr_access`; row 1 is entry 0, see `ctr_records`    |
 | why          | `WhyRow`          | *name*, *at*, *register*, *where*, *branches*, *thin*, *depth*, *row*: see        |
-|              |                   | `session.rpc.why`                                                                 |
+|              |                   | `session.rpc.lists.why`                                                           |
 
 History, functions, calls, events, gaps, executions, log and calls_of can be those of a task, a process or a thread
-alone: the parameters are in `session.rpc.parts`. Rows are numbered in that list; instructions keep their numbers.
+alone: the parameters are in `session.rpc.lists.parts`. Rows are numbered in that list; instructions keep their numbers.
 
 The modifiers of a list that the session computes on request alone are parameters, too, by their words:
 `rows.list_text.MODIFIERS`.
@@ -59,7 +59,7 @@ from rvtrace_gdb.session.queries.lists.history_rows import rows as history_rows
 from rvtrace_gdb.session.queries.lists.interleaved import Interleaved
 from rvtrace_gdb.session.queries.lists.pages import Folding, PageSelection, RangeError, RowFetch
 from rvtrace_gdb.session.queries.lists.search import NO_GAPS_SINCE, EventQuery, GapQuery, ListQuery, PagedResults
-from rvtrace_gdb.session.rpc.list_selection import ListSelection, Range
+from rvtrace_gdb.session.rpc.lists.list_selection import ListSelection, Range
 from rvtrace_gdb.session.rpc.protocol import JsonMessage, Params
 from rvtrace_gdb.session.selected_history import HistoryNumber, SelectedHistory, functions_of
 from rvtrace_gdb.session.session import Session
@@ -295,7 +295,7 @@ def _of_part(
     """Return the query that a request is about: of a task, a process or a thread alone, or of all."""
     if not params.is_of_part():
         return query
-    from rvtrace_gdb.session.rpc.parts import part_query  # few lists are of parts
+    from rvtrace_gdb.session.rpc.lists.parts import part_query  # few lists are of parts
 
     return part_query(session, query, selected, params, progress)
 
@@ -347,7 +347,7 @@ def _calls(session: Session, params: Params, requested: Range, progress: Progres
     functions = functions_of(session, selected, progress)
     parts = None
     if params.is_of_part():
-        from rvtrace_gdb.session.rpc.parts import parts_with_own_stacks  # few lists are of parts
+        from rvtrace_gdb.session.rpc.lists.parts import parts_with_own_stacks  # few lists are of parts
 
         parts = parts_with_own_stacks(session, selected, params, progress)
     length = functions.tree(depth, progress, parts)
@@ -357,7 +357,7 @@ def _calls(session: Session, params: Params, requested: Range, progress: Progres
 
 
 def _differences(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
-    from rvtrace_gdb.session.rpc.diff import compared  # reads another capture
+    from rvtrace_gdb.session.rpc.lists.diff import compared  # reads another capture
 
     selected, found = compared(session, params, progress)
     if params.given("anew"):
@@ -367,14 +367,14 @@ def _differences(session: Session, params: Params, requested: Range, progress: P
 
 
 def _log(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
-    from rvtrace_gdb.session.rpc.log import log_query  # the debug information of values, which few requests need
+    from rvtrace_gdb.session.rpc.lists.log import log_query  # the debug information of values, which few requests need
 
     query, selected = log_query(session, params, progress)
     return listed(session, query, selected, params, requested, progress)
 
 
 def _calls_of(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
-    from rvtrace_gdb.session.rpc.log import calls_of_query  # as for a log
+    from rvtrace_gdb.session.rpc.lists.log import calls_of_query  # as for a log
 
     query, selected = calls_of_query(session, params, progress)
     return listed(session, query, selected, params, requested, progress)
@@ -392,7 +392,7 @@ def _records(session: Session, params: Params, requested: Range, progress: Progr
 
 
 def _why(session: Session, params: Params, requested: Range, progress: Progress) -> ListSelection:
-    from rvtrace_gdb.session.rpc.why import WhyPage  # reads debug information
+    from rvtrace_gdb.session.rpc.lists.why import WhyPage  # reads debug information
 
     found, selected = WhyPage.requested(session, params, progress)
     requested = requested._replace(begin=requested.begin or found.begin)

@@ -1,0 +1,1 @@
+"""The lists of the session protocol, which are answered in pages."""
