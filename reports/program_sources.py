@@ -8,7 +8,7 @@ import os
 from functools import lru_cache
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.reports.source_files import source_file
 
 _ENDINGS = frozenset((

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from rvtrace_gdb.decode.history.hart_events import HartEvent, HartEventKind
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.program.image import Image, Program
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 
 NO_SYMBOL = "?"
 _CALLS = (HartEventKind.CALL, HartEventKind.JUMP)

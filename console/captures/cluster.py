@@ -26,7 +26,7 @@ from rvtrace_gdb.console.captures.cluster_worker import identity, packed, read_p
 from rvtrace_gdb.console.captures.readers import CaptureReader, Unreadable, unreadable
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.reports.source_files import source_file
 from rvtrace_gdb.session.exports.extra_library import library
 from rvtrace_gdb.session.version import tool

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from rvtrace_gdb.console import commands
-from rvtrace_gdb.decode.program.function_symbols import did_you_mean, is_function, names_of
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.source_lines import SourceLines, is_named
+from rvtrace_gdb.decode.program.names.function_symbols import did_you_mean, is_function, names_of
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines, is_named
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.text import printable
 

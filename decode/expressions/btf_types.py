@@ -1,4 +1,4 @@
-"""The types of values, read from the BTF of a Linux kernel (`decode.program.btf`).
+"""The types of values, read from the BTF of a Linux kernel (`decode.program.linux.btf`).
 
 Source: Documentation/bpf/btf.rst, section 2.2.
 """
@@ -25,8 +25,8 @@ from rvtrace_gdb.decode.expressions.types import (
     Struct,
     ValueType,
 )
-from rvtrace_gdb.decode.program import btf
-from rvtrace_gdb.decode.program.btf import BadBtf, Btf, BtfType
+from rvtrace_gdb.decode.program.linux import btf
+from rvtrace_gdb.decode.program.linux.btf import BadBtf, Btf, BtfType
 
 _QUALIFIERS = {btf.CONST: "const", btf.VOLATILE: "volatile"}
 _PASSED_OVER = (btf.RESTRICT, btf.TYPE_TAG, btf.DECL_TAG, btf.VAR, btf.FUNC)

@@ -25,7 +25,7 @@ from rvtrace_gdb.decode.expressions.types import (
     ValueType,
     stripped,
 )
-from rvtrace_gdb.decode.program.unit_functions import C_PLUS_PLUS, RUST
+from rvtrace_gdb.decode.program.names.unit_functions import C_PLUS_PLUS, RUST
 
 _ENCODINGS = {2: BOOL, 4: FLOAT, 5: SIGNED, 6: CHAR, 7: UNSIGNED, 8: UNSIGNED_CHAR, 0x10: UNSIGNED}
 _POINTERS = {"DW_TAG_pointer_type": "*", "DW_TAG_reference_type": "&", "DW_TAG_rvalue_reference_type": "&&"}

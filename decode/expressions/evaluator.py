@@ -41,7 +41,7 @@ from rvtrace_gdb.decode.expressions.variables import CodeAddress, CodeScope, Con
 from rvtrace_gdb.decode.program.debug_info import CallFrameInformation
 from rvtrace_gdb.decode.program.dwarf_file import ERRORS
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.unit_functions import C_PLUS_PLUS, RUST
+from rvtrace_gdb.decode.program.names.unit_functions import C_PLUS_PLUS, RUST
 
 _DATA_POINTERS = frozenset(["sp", "gp", "tp", "fp", "s0", "x2", "x3", "x4", "x8"])
 _CODE_POINTERS = frozenset(["pc", "ra", "x1"])

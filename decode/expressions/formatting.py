@@ -29,7 +29,7 @@ from rvtrace_gdb.decode.expressions.types import (
     type_name,
 )
 from rvtrace_gdb.decode.expressions.values import TypedValue, content_of, known_content, scalar_of
-from rvtrace_gdb.decode.program.unit_functions import RUST
+from rvtrace_gdb.decode.program.names.unit_functions import RUST
 from rvtrace_gdb.support.text import printable
 
 ELEMENTS, REPEATS = 200, 10

@@ -20,12 +20,12 @@ from rvtrace_gdb.decode.expressions.debug_types import (
     text_of,
 )
 from rvtrace_gdb.decode.expressions.types import Enum, ValueType
-from rvtrace_gdb.decode.program.btf import BadBtf, btf_of
 from rvtrace_gdb.decode.program.dwarf_file import ERRORS, open_dwarf
 from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.inlined_code import code_ranges
-from rvtrace_gdb.decode.program.source_lines import is_named
+from rvtrace_gdb.decode.program.linux.btf import BadBtf, btf_of
+from rvtrace_gdb.decode.program.source.inlined_code import code_ranges
+from rvtrace_gdb.decode.program.source.source_lines import is_named
 
 _VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
 _BLOCKS = ("DW_TAG_lexical_block", "DW_TAG_inlined_subroutine")

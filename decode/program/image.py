@@ -24,8 +24,8 @@ from rvtrace_gdb.decode.program.instructions import (
     length,
     zcmt_index,
 )
+from rvtrace_gdb.decode.program.names.symbols import Symbols
 from rvtrace_gdb.decode.program.regions import Regions, differing_halfwords
-from rvtrace_gdb.decode.program.symbols import Symbols
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.inputs import read_input
 from rvtrace_gdb.support.text import open_problem
@@ -54,7 +54,7 @@ def read_elf(path: str | Path) -> Elf:
     except (OSError, ValueError) as error:
         raise BadElf(str(path), f"cannot be read: {open_problem(error)}") from error
     if content[:1].isalnum():
-        from rvtrace_gdb.decode.program import kernel_symbols  # few programs have lists
+        from rvtrace_gdb.decode.program.linux import kernel_symbols  # few programs have lists
 
         if kernel_symbols.is_list(content):
             return kernel_symbols.parse(str(path), content)

@@ -21,8 +21,8 @@ from rvtrace_gdb.decode.coverage import FunctionCode
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
-from rvtrace_gdb.decode.program.line_code import SourceLineCode, line_code, most
-from rvtrace_gdb.decode.program.source_lines import LineTableRow, SourceLines
+from rvtrace_gdb.decode.program.source.line_code import SourceLineCode, line_code, most
+from rvtrace_gdb.decode.program.source.source_lines import LineTableRow, SourceLines
 from rvtrace_gdb.reports.coverage.conditions.condition_values import covered_conditions
 from rvtrace_gdb.reports.coverage.conditions.program_decisions import ProgramDecision, program_decisions
 from rvtrace_gdb.reports.coverage.conditions.source_text import SourceExtent

@@ -8,7 +8,7 @@ Source: LLVM 19, llvm/ProfileData/SampleProf.h (SampleContext), and what llvm-pr
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.inline_frames import InlineFrames, SourceFrame
+from rvtrace_gdb.decode.program.source.inline_frames import InlineFrames, SourceFrame
 from rvtrace_gdb.reports.pgo.call_contexts import CallContext, ContextTally
 from rvtrace_gdb.reports.pgo.discriminators import duplication_of
 from rvtrace_gdb.reports.pgo.program_counts import ProgramCounts

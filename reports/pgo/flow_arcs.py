@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.coverage import FunctionCode
-from rvtrace_gdb.decode.program.inline_frames import InlineFrames
 from rvtrace_gdb.decode.program.instructions import IType
+from rvtrace_gdb.decode.program.source.inline_frames import InlineFrames
 from rvtrace_gdb.reports.pgo.program_counts import ProgramCounts
 
 ENTRY, EXIT = 0, 1

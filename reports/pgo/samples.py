@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.inline_frames import InlineFrames, SourceFrame
+from rvtrace_gdb.decode.program.source.inline_frames import InlineFrames, SourceFrame
 from rvtrace_gdb.reports.pgo.discriminators import base_of, duplication_of
 from rvtrace_gdb.reports.pgo.program_counts import CodeStep, ProgramCounts
 

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.reports.profile.model import (
     NO_LINE,
     NOWHERE,

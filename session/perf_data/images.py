@@ -6,7 +6,7 @@ from functools import cached_property
 from pathlib import Path, PurePath
 
 from rvtrace_gdb.decode.program.image import Image, read_elf
-from rvtrace_gdb.decode.program.linux import KernelCopies, process_image
+from rvtrace_gdb.decode.program.linux.user_code import KernelCopies, process_image
 from rvtrace_gdb.session.perf_data.processes import KERNEL, PerfProcess, ProcessMemory
 from rvtrace_gdb.session.perf_data.program_files import (
     BuildIdFiles,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.image import Image, read_elf
-from rvtrace_gdb.decode.program.linux import MappedFiles, Mapping, add_kernel_pages
+from rvtrace_gdb.decode.program.linux.user_code import MappedFiles, Mapping, add_kernel_pages
 from rvtrace_gdb.session.perf_data.processes import FileMapping
 
 KERNEL_TEXT = "[kernel.kallsyms]"

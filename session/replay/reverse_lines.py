@@ -10,7 +10,7 @@ from itertools import islice
 
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.history.history import GAP, History
-from rvtrace_gdb.decode.program.source_lines import LineTableRow, SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import LineTableRow, SourceLines
 from rvtrace_gdb.session.proxy.backend import LineBefore
 from rvtrace_gdb.session.replay.timeline import Timeline
 from rvtrace_gdb.session.selected_history import HistorySource, call_frames

@@ -9,7 +9,7 @@ from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.history.events import TrapKind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_number
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.rows.explain_rows import ExplainedPlace
 from rvtrace_gdb.rows.task_rows import HartNumber, TaskRow, TasksAnswer, TaskSwitch
 from rvtrace_gdb.session.context import Context

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.program.btf import btf_remedy
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.linux.btf import btf_remedy
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.patched_code import KERNELS_BEGIN
 from rvtrace_gdb.session.questions.moment import PastMoment, UnknownPast

@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.etrace.esp32.snapshot import BadSnapshot
 from rvtrace_gdb.decode.program.debug_info import CallFrameInformation
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import Image, read_elf
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.decode.tandem.wording import number_of
 from rvtrace_gdb.session.description.file import parse as parse_description
 from rvtrace_gdb.session.description.model import DescriptionError

@@ -9,7 +9,7 @@ from rvtrace_gdb.console.commands.tandem.show import OpenedTandem
 from rvtrace_gdb.decode.history.positions import history_number_if_known
 from rvtrace_gdb.decode.program import csrs
 from rvtrace_gdb.decode.program.csrs import ProgramContext, trap_text
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.session.verify.masks import ABSENT, ALL, COPIED
 from rvtrace_gdb.session.verify.model import PC, Difference, DifferenceKind, Divergence, ModelTrap, VerifyCounts
 from rvtrace_gdb.session.verify.verifier import Verifier

@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.reports.coverage.conditions.condition_values import EvaluationCounter
 from rvtrace_gdb.reports.coverage.conditions.matching import CodeDecision
 from rvtrace_gdb.reports.coverage.conditions.program_decisions import ProgramDecision, program_decisions

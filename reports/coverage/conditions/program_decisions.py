@@ -6,7 +6,7 @@ from functools import partial
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.reports.coverage.conditions.matching import CodeDecision, DecisionMatcher
 from rvtrace_gdb.reports.coverage.conditions.source_text import SourceDecision, SourcePoint, decisions
 from rvtrace_gdb.reports.source_files import source_file

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.session.exports.perf.transfers import instruction_at
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable

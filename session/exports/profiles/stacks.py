@@ -12,7 +12,7 @@ from rvtrace_gdb.decode.calls.call_tree import CallNode, call_tree, call_tree_of
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.history.hart_events import HartEvent, HartEventKind
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.source_lines import LineTableRow, SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import LineTableRow, SourceLines
 from rvtrace_gdb.session.exports.export import ExportedTrace
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.program.elf import Elf
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.line_code import SourceLineCode, line_code
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.line_code import SourceLineCode, line_code
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.reports.coverage.program_coverage import identity_of
 from rvtrace_gdb.rows.diff_rows import BY_FUNCTIONS, BY_INSTRUCTIONS, BY_LINES
 from rvtrace_gdb.session.questions.divergence.content import SymbolOfPc

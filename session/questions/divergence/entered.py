@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.line_code import line_code
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.line_code import line_code
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.session.questions.divergence.content import SymbolOfPc
 from rvtrace_gdb.session.questions.divergence.loop_code import operation_at
 

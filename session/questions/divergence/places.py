@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.history.events import Trap
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.instructions import IType
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.decode.semantics.encodings import Operation
 from rvtrace_gdb.decode.tandem.wording import X
 from rvtrace_gdb.rows.diff_rows import PARTED, WAITED, DivergenceRow, TestedRegister

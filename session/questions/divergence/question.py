@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.positions import history_number
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.rows.diff_rows import BY_INSTRUCTIONS, DiffAnswer
 from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.rows.list_rows import DifferenceRow

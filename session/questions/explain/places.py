@@ -3,7 +3,7 @@
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.layout import PlacedObject, ProgramLayout
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.reports.source_files import source_file
 from rvtrace_gdb.rows.explain_rows import ExplainedPlace
 from rvtrace_gdb.rows.list_rows import called

@@ -2,7 +2,7 @@
 
 import re
 
-from rvtrace_gdb.decode.program.prologues import has_location_lists
+from rvtrace_gdb.decode.program.source.prologues import has_location_lists
 from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
 from rvtrace_gdb.session.questions.log.query import LogTools
 

@@ -22,8 +22,8 @@ from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.prologues import Prologues
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.prologues import Prologues
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.rows.list_rows import LoggedRow, Place
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery

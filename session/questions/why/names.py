@@ -16,8 +16,8 @@ from rvtrace_gdb.decode.expressions.variables import DebugVariable
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.csrs import F, X
 from rvtrace_gdb.decode.program.dwarf_file import ERRORS
-from rvtrace_gdb.decode.program.function_symbols import did_you_mean, names_of
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.names.function_symbols import did_you_mean, names_of
 from rvtrace_gdb.decode.tandem.wording import X as X_NAMES
 from rvtrace_gdb.decode.tandem.wording import register_name
 from rvtrace_gdb.reports.program_sources import ProgramSources

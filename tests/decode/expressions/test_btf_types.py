@@ -11,8 +11,8 @@ from rvtrace_gdb.decode.expressions.btf_types import BtfTypes
 from rvtrace_gdb.decode.expressions.debug_types import UnreadableType
 from rvtrace_gdb.decode.expressions.types import Enum, Named, Struct, ValueType, size_of, stripped, type_name
 from rvtrace_gdb.decode.expressions.variables import ProgramVariables
-from rvtrace_gdb.decode.program.btf import BTF_BEGIN, BTF_END, BadBtf, Btf, btf_of
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.linux.btf import BTF_BEGIN, BTF_END, BadBtf, Btf, btf_of
 
 SOURCE = r"""
 typedef unsigned int u32;

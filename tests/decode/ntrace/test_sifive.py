@@ -23,7 +23,7 @@ from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Dialect, Implici
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
-from rvtrace_gdb.decode.program.linux import MappedFiles, add_kernel_pages, process_image, read_maps
+from rvtrace_gdb.decode.program.linux.user_code import MappedFiles, add_kernel_pages, process_image, read_maps
 from tests.decode import assembler as asm
 from tests.decode.ntrace.messages import image_of, located, message, of_kind, read, split, started, stopped
 from tests.decode.program.elves import gdb_symbols

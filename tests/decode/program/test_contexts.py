@@ -9,7 +9,7 @@ from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, read_elf
-from rvtrace_gdb.decode.program.linux import (
+from rvtrace_gdb.decode.program.linux.user_code import (
     BadMemory,
     KernelCopies,
     MappedFiles,

@@ -14,8 +14,8 @@ from rvtrace_gdb.decode.program.debug_info import CallFrameInformation, symbol_n
 from rvtrace_gdb.decode.program.elf import machine
 from rvtrace_gdb.decode.program.image import CodeMissing, Image, read_elf
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
-from rvtrace_gdb.decode.program.linux import MappedFiles, process_image, read_maps
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.linux.user_code import MappedFiles, process_image, read_maps
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import esp32_memory

@@ -9,7 +9,7 @@ import pytest
 from rvtrace_gdb.console.commands.tandem import verify
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.decode.tandem.encoder import encode
 from rvtrace_gdb.session.verify.model import ModelFailed, ModelStep
 from tests.decode.tandem.corpus import DATA, RV64

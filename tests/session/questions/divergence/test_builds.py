@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.source_lines import SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.session.questions.divergence.question import ComparedTrace
 from tests.helpers.cross_compiler import compile_program
 from tests.session.questions.divergence.runs import HERE, Run, compared, opened

@@ -10,7 +10,7 @@ from typing import Any
 
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import UndecodableInstruction
-from rvtrace_gdb.decode.program.source_lines import LineTableRow, SourceLines
+from rvtrace_gdb.decode.program.source.source_lines import LineTableRow, SourceLines
 
 _LISTS = ("DW_FORM_sec_offset", "DW_FORM_loclistx", "DW_FORM_data4", "DW_FORM_data8")
 _VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")

@@ -10,8 +10,8 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Any
 
-from rvtrace_gdb.decode.program.demangling import demangled, is_mangled, original
 from rvtrace_gdb.decode.program.elf import BadElf, Elf, Symbol
+from rvtrace_gdb.decode.program.names.demangling import demangled, is_mangled, original
 
 
 class FunctionNames:
@@ -78,7 +78,7 @@ class _Units:
 
     def _find_ranges(self) -> None:
         from rvtrace_gdb.decode.program.dwarf_file import UnitRange, unit_ranges
-        from rvtrace_gdb.decode.program.unit_functions import ranges_of
+        from rvtrace_gdb.decode.program.names.unit_functions import ranges_of
 
         self._ranges = unit_ranges(self._dwarf)
         known = {one.offset for one in self._ranges}
@@ -120,7 +120,7 @@ class _Units:
             place -= 1
 
     def _unit_functions(self, offset: int) -> Any:
-        from rvtrace_gdb.decode.program.unit_functions import UnitFunctions
+        from rvtrace_gdb.decode.program.names.unit_functions import UnitFunctions
 
         if offset not in self._functions:
             self._functions[offset] = UnitFunctions(self._dwarf.get_CU_at(offset), self._unit_functions)

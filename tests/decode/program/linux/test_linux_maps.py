@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rvtrace_gdb.decode.program.linux import BadMaps, Mapping, parse_maps, read_maps
+from rvtrace_gdb.decode.program.linux.user_code import BadMaps, Mapping, parse_maps, read_maps
 from tests.helpers.amounts import some_of
 from tests.helpers.core_captures import sifive
 

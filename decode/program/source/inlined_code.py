@@ -6,7 +6,7 @@ Source: DWARF 5, 3.3.8.2 "Concrete Instances of Inlined Subroutines".
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.decode.program.unit_functions import ranges_of
+from rvtrace_gdb.decode.program.names.unit_functions import ranges_of
 
 _INLINED = "DW_TAG_inlined_subroutine"
 _AROUND = frozenset(

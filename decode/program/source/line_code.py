@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.inlined_code import InlinedCode
-from rvtrace_gdb.decode.program.source_lines import LineTableRow, SourceLines
+from rvtrace_gdb.decode.program.source.inlined_code import InlinedCode
+from rvtrace_gdb.decode.program.source.source_lines import LineTableRow, SourceLines
 
 Instance = tuple[int, int]
 """The function whose code it is, and its inlined instance there, 0 for none."""

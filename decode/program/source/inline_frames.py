@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.inlined_code import code_ranges
-from rvtrace_gdb.decode.program.source_lines import LineTableRow, SourceLines
+from rvtrace_gdb.decode.program.source.inlined_code import code_ranges
+from rvtrace_gdb.decode.program.source.source_lines import LineTableRow, SourceLines
 
 _FUNCTION, _INLINED = "DW_TAG_subprogram", "DW_TAG_inlined_subroutine"
 _NAMES = ("DW_AT_linkage_name", "DW_AT_MIPS_linkage_name", "DW_AT_name")

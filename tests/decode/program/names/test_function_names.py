@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from rvtrace_gdb.decode.program import demangling
-from rvtrace_gdb.decode.program.demangling import demangled, original
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.name_patterns import Pattern
+from rvtrace_gdb.decode.program.names import demangling
+from rvtrace_gdb.decode.program.names.demangling import demangled, original
+from rvtrace_gdb.decode.program.names.name_patterns import Pattern
 from tests.gdbext.gdb_process import run_gdb
 from tests.helpers.amounts import long_only
 from tests.helpers.compiled import elf_bytes
 
-FOLDER = Path(__file__).resolve().parents[2] / "data" / "cases" / "more-cpp-names"
+FOLDER = Path(__file__).resolve().parents[3] / "data" / "cases" / "more-cpp-names"
 NAMES, CLONES = FOLDER / "names.cpp", FOLDER / "clones.c"
 GCC = "-march=rv32imac -mabi=ilp32 -nostdlib -nostartfiles -Wl,-e,main -Wl,-Ttext=0x80000000"
 
@@ -104,7 +104,7 @@ def test_names_are_made_when_they_are_asked_for(tmp_path: Path, monkeypatch: pyt
         made.append(name)
         return demangled(name)
 
-    monkeypatch.setattr("rvtrace_gdb.decode.program.function_names.demangled", counted)
+    monkeypatch.setattr("rvtrace_gdb.decode.program.names.function_names.demangled", counted)
     image = Image.from_elf(_compile(tmp_path, NAMES, "-g -Og"))
     assert not made
     [place] = image.symbols_named("ns::s::st")

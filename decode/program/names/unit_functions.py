@@ -11,8 +11,8 @@ Source: DWARF 5, 7.5 "Format of Debugging Information"; which names gdb makes of
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from rvtrace_gdb.decode.program.demangling import demangled
-from rvtrace_gdb.decode.program.type_names import parameters
+from rvtrace_gdb.decode.program.names.demangling import demangled
+from rvtrace_gdb.decode.program.names.type_names import parameters
 
 C_PLUS_PLUS = frozenset([0x04, 0x1A, 0x21, 0x2B, 0x3A])
 """DW_LANG_C_plus_plus and its versions."""

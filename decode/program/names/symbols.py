@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.elf import Elf, Symbol, symbol_at
-from rvtrace_gdb.decode.program.function_names import FunctionNames
-from rvtrace_gdb.decode.program.name_patterns import Pattern
+from rvtrace_gdb.decode.program.names.function_names import FunctionNames
+from rvtrace_gdb.decode.program.names.name_patterns import Pattern
 
 
 class _Placed(NamedTuple):

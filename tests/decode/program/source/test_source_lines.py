@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.source_lines import SourceLines, is_named
+from rvtrace_gdb.decode.program.source.source_lines import SourceLines, is_named
 from tests.helpers.amounts import long_only
 from tests.helpers.compiled import elf_bytes
 
-CASES = Path(__file__).resolve().parents[2] / "data" / "cases"
+CASES = Path(__file__).resolve().parents[3] / "data" / "cases"
 SOURCES = [CASES / "removed-code" / "app.c", CASES / "removed-code" / "other.c"]
 GCC = ["riscv64-unknown-elf-gcc", "-march=rv32im", "-mabi=ilp32", "-O1", "-nostdlib", "-nostartfiles", "-Wl,-e,_start"]
 AT_ZERO = "-Wl,-Ttext=0 -Wl,--section-start=.sbss=0x1000"

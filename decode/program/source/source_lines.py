@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from rvtrace_gdb.decode.program.elf import BadElf, Elf
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.decode.program.inlined_code import InlinedCode, inlined_code
+from rvtrace_gdb.decode.program.source.inlined_code import InlinedCode, inlined_code
 
 
 class LineTableRow(NamedTuple):

@@ -1,0 +1,1 @@
+"""Programs of Linux: processes and kernels, by what can be copied off the target."""

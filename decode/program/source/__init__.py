@@ -1,0 +1,1 @@
+"""Which source code instructions come from: lines, and functions that were inlined."""
