@@ -34,9 +34,9 @@ from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import counted, hint, warning
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.session.formats.divisible import DivisibleTrace
     from rvtrace_gdb.session.formats.framed_sinks import FramedSinks
-    from rvtrace_gdb.session.formats.trace_index import TraceIndex
+    from rvtrace_gdb.session.formats.long_traces.divisible import DivisibleTrace
+    from rvtrace_gdb.session.formats.long_traces.trace_index import TraceIndex
 
 
 _ROUNDS = 8  # each finds what the gaps of the one before have hidden
@@ -202,7 +202,7 @@ class DecodedCapture:
     def divisible(self) -> "DivisibleTrace":
         """Return the trace for those who decode it in pieces. Raises `Indivisible`, `NoTrace`, `Unsupported`, BadElf.
         """
-        from rvtrace_gdb.session.formats.divisible import Indivisible, divisible  # few traces are so long
+        from rvtrace_gdb.session.formats.long_traces.divisible import Indivisible, divisible  # few traces are so long
 
         if self.traps:
             raise Indivisible("it has what halted harts said of their last traps")  # this is put into the histories

@@ -307,7 +307,7 @@ class Session:
     def _check_not_empty(self, decoded: Decoded, hart: int) -> None:
         """Raise the reason why a hart's history is empty, if it is."""
         if not len(decoded.harts.histories[hart]):
-            from rvtrace_gdb.session.formats.detect_options import nothing_of_hart
+            from rvtrace_gdb.session.formats.guesses.detect_options import nothing_of_hart
 
             raise (self.live.failure if self.live else None) or nothing_of_hart(
                 self.capture(), decoded, hart, live=self.live is not None

@@ -24,7 +24,7 @@ from rvtrace_gdb.decode.ntrace.decoder import decode_streams
 from rvtrace_gdb.decode.ntrace.options import SIFIVE, ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.source.source_lines import SourceLines
-from rvtrace_gdb.session.formats.found_dialect import with_found_dialect
+from rvtrace_gdb.session.formats.guesses.found_dialect import with_found_dialect
 from rvtrace_gdb.session.queries.itc import ConsoleLog, formats_of
 
 EVENTS = ("event-all", "event-call", "event-sample", "event-text", "event-ppc", "pc-sample", "pc-sample-itc",

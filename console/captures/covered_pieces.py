@@ -13,7 +13,7 @@ from rvtrace_gdb.reports.coverage.conditions.piece_conditions import ConditionsB
 from rvtrace_gdb.reports.coverage.piece_coverage import JoinedCoverage
 from rvtrace_gdb.reports.coverage.program_coverage import ProgramCoverage, merged
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.formats.divisible import DivisibleTrace
+from rvtrace_gdb.session.formats.long_traces.divisible import DivisibleTrace
 from rvtrace_gdb.session.queries.coverage.piece_coverages import FollowedCoverage, piece_conditions_from, piece_coverage
 from rvtrace_gdb.session.queries.coverage.program_coverage import coverage_of
 from rvtrace_gdb.session.session import Session

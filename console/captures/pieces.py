@@ -16,10 +16,10 @@ from rvtrace_gdb.console.captures.readers import CaptureReader, MergedCaptureErr
 from rvtrace_gdb.console.options.request import LoadedTrace
 from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint
-from rvtrace_gdb.session.formats.divisible import DivisibleTrace, Indivisible
-from rvtrace_gdb.session.formats.piece_chain import PieceChain, PieceStart
-from rvtrace_gdb.session.formats.trace_index import TraceIndex
-from rvtrace_gdb.session.formats.trace_pieces import (
+from rvtrace_gdb.session.formats.long_traces.divisible import DivisibleTrace, Indivisible
+from rvtrace_gdb.session.formats.long_traces.piece_chain import PieceChain, PieceStart
+from rvtrace_gdb.session.formats.long_traces.trace_index import TraceIndex
+from rvtrace_gdb.session.formats.long_traces.trace_pieces import (
     STEP,
     WARM_UP,
     DecodedPiece,

@@ -9,7 +9,7 @@ from rvtrace_gdb.console.captures.readers import Readers
 from rvtrace_gdb.console.options.request import LoadedTrace
 from rvtrace_gdb.reports.profile.model import Profile
 from rvtrace_gdb.reports.profile.piece_profile import JoinedProfile
-from rvtrace_gdb.session.formats.divisible import DivisibleTrace
+from rvtrace_gdb.session.formats.long_traces.divisible import DivisibleTrace
 from rvtrace_gdb.session.queries.reports.piece_profiles import FollowedPiece, piece_profile
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Progress

@@ -20,8 +20,8 @@ from rvtrace_gdb.session.capture.model import CapturedPort, CapturedRecords, Cap
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
 from rvtrace_gdb.session.formats.framed_sinks import AtbStream, FramedSinks, remarks_of, stream_name
-from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
+from rvtrace_gdb.session.formats.imports.imported_encoders import ImportedFrames
+from rvtrace_gdb.session.formats.imports.raw_import import EncoderTraceOptions
 from rvtrace_gdb.session.queries.lists.pages import Cursor, RangeError
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.support.text import counted

@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
-from rvtrace_gdb.session.formats import raw_import
+from rvtrace_gdb.session.formats.imports import raw_import
 from rvtrace_gdb.session.formats.sinks import HartHistories
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError

@@ -13,9 +13,9 @@ from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, valu
 from rvtrace_gdb.session.capture.model import Capture, Captured, CapturedRecords, CapturedSink
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.formats import tandem as formats_tandem
-from rvtrace_gdb.session.formats.detect_options import better_layout, guess
-from rvtrace_gdb.session.formats.likely_frames import frames_that_make_sense
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, is_imported, why_unreadable
+from rvtrace_gdb.session.formats.guesses.detect_options import better_layout, guess
+from rvtrace_gdb.session.formats.guesses.likely_frames import frames_that_make_sense
+from rvtrace_gdb.session.formats.imports.raw_import import EncoderTraceOptions, is_imported, why_unreadable
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import hint, warning
@@ -43,7 +43,7 @@ def _hint_of_other_format(capture: Capture, decoded: Decoded, progress: Progress
     """Return a hint if bytes that are not of the given format are of another one."""
     if len(decoded.sinks) != 1 or why_unreadable(capture, decoded.harts) is None:
         return []
-    from rvtrace_gdb.session.formats.likely_format import likely_format  # few traces are of other formats
+    from rvtrace_gdb.session.formats.guesses.likely_format import likely_format  # few traces are of other formats
 
     [sink] = decoded.sinks
     xlen, wrapped = decoded.program.xlen, not isinstance(sink, CapturedRecords) and sink.wrapped

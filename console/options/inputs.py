@@ -16,7 +16,7 @@ from rvtrace_gdb.console.help_pages import RAW, group_of
 from rvtrace_gdb.decode.program.image import Image, read_elf
 from rvtrace_gdb.decode.program.linux.user_code import KernelCopies, MappedFiles, Mapping, process_image, read_maps
 from rvtrace_gdb.session.capture.model import Capture, CapturedImage
-from rvtrace_gdb.session.formats.raw_import import captured_image, files_beside
+from rvtrace_gdb.session.formats.imports.raw_import import captured_image, files_beside
 from rvtrace_gdb.session.program import placed_name, placement
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.inputs import open_input

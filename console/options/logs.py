@@ -10,7 +10,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.logs import FORMS, reader_of, recognized_form
 from rvtrace_gdb.decode.tandem.logs.commits import trace_of
 from rvtrace_gdb.decode.tandem.protocol import RECONSTRUCTED
-from rvtrace_gdb.session.formats.raw_import import tandem_capture
+from rvtrace_gdb.session.formats.imports.raw_import import tandem_capture
 from rvtrace_gdb.support.errors import Progress, silent
 from rvtrace_gdb.support.text import warning
 

@@ -14,7 +14,7 @@ from rvtrace_gdb.console.options.inputs import (
     number_from,
     title,
 )
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
+from rvtrace_gdb.session.formats.imports.raw_import import EncoderTraceOptions
 from rvtrace_gdb.session.perf_data.recording import is_perf_data
 from rvtrace_gdb.support.errors import Progress, silent
 

@@ -28,7 +28,7 @@ from rvtrace_gdb.decode.ntrace.messages import MAX_REPEAT_BITS, MAX_SRC_BITS
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, RATIFIED, REPEAT_BITS, SIFIVE, ImplicitReturn, Options
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS as TANDEM_DIALECTS
 from rvtrace_gdb.session.capture.etrace_settings import SettingValue
-from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
+from rvtrace_gdb.session.formats.imports.imported_encoders import ImportedFrames
 
 _RETURNS = {
     "off": ImplicitReturn.OFF,

@@ -29,9 +29,9 @@ from rvtrace_gdb.session.capture.model import BranchPort, Capture, CapturedBranc
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
-from rvtrace_gdb.session.formats.found_dialect import with_found_dialect
-from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
-from rvtrace_gdb.session.formats.raw_import import (
+from rvtrace_gdb.session.formats.guesses.found_dialect import with_found_dialect
+from rvtrace_gdb.session.formats.imports.imported_encoders import ImportedFrames
+from rvtrace_gdb.session.formats.imports.raw_import import (
     EncoderTraceOptions,
     RawImport,
     branches_capture,
@@ -177,7 +177,7 @@ class TandemBytes:
             made = tandem_capture(name, data, parameters, image, hart=self.hart, wrapped=self.wrapped)
             if self.frames is None:
                 return made
-            from rvtrace_gdb.session.formats import framed_import  # few traces are in frames
+            from rvtrace_gdb.session.formats.imports import framed_import  # few traces are in frames
 
             return framed_import.with_tandem_streams(made, self.frames)
 
@@ -226,7 +226,7 @@ class BranchBytes:
 
     def _better(self, data: bytes, image: Image) -> str:
         """Return which format fits better bytes that are not of this one; "": none does."""
-        from rvtrace_gdb.session.formats.likely_format import likely_format  # few traces are of other formats
+        from rvtrace_gdb.session.formats.guesses.likely_format import likely_format  # few traces are of other formats
 
         option = likely_format(data, ContextImages(image), image.xlen, silent, wrapped=self.wrapped)
         return "" if option in (None, f"--{self.kind}") else f": the trace fits far better with {option}"

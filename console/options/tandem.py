@@ -17,7 +17,7 @@ from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemDi
 from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture, CapturedTandem
-from rvtrace_gdb.session.formats.raw_import import tandem_capture
+from rvtrace_gdb.session.formats.imports.raw_import import tandem_capture
 from rvtrace_gdb.support.inputs import read_input
 
 OWN = ("flen", "mlen", "eaddr", "no_supervisor")

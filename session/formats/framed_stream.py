@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.coresight.frames import NULL_ID, USABLE_IDS, NoId, Unpac
 from rvtrace_gdb.decode.coresight.synchronization import Skipped
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.session.formats.framed_sinks import MISSING, remarks_of
-from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
+from rvtrace_gdb.session.formats.imports.imported_encoders import ImportedFrames
 from rvtrace_gdb.session.formats.stream import Arrived, StreamCounts, StreamFollower, StreamSource
 from rvtrace_gdb.support.text import printable
 

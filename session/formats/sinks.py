@@ -25,8 +25,8 @@ LEAST_INDEXED = 1 << 20
 
 if TYPE_CHECKING:
     from rvtrace_gdb.decode.check.verdict import Verdict
-    from rvtrace_gdb.session.formats.indexed_history import IndexedTrace
-    from rvtrace_gdb.session.formats.trace_index import TraceIndex
+    from rvtrace_gdb.session.formats.long_traces.indexed_history import IndexedTrace
+    from rvtrace_gdb.session.formats.long_traces.trace_index import TraceIndex
 
 
 class GrowingHistories(NamedTuple):
@@ -216,7 +216,7 @@ class SinkDecoding:
     def _use_index(self, number: int, begun: PiecewiseDecoding, data: bytes, options: str) -> None:
         """Let a long trace have an index, or use the one that it has."""
         if self._index is not None:
-            from rvtrace_gdb.session.formats.indexed_history import IndexedTrace
+            from rvtrace_gdb.session.formats.long_traces.indexed_history import IndexedTrace
 
             self._indexed[number] = IndexedTrace(data, self._index, begun.make, begun.result)
             return
@@ -225,8 +225,8 @@ class SinkDecoding:
         parts = self._program.code_parts()
         if parts is None:
             return
-        from rvtrace_gdb.session.formats import trace_index  # few traces are so long
-        from rvtrace_gdb.session.formats.indexed_history import IndexedTrace
+        from rvtrace_gdb.session.formats.long_traces import trace_index  # few traces are so long
+        from rvtrace_gdb.session.formats.long_traces.indexed_history import IndexedTrace
 
         key = trace_index.index_key(data, parts, options)
         known = trace_index.read_index(key) if self._lazily else None

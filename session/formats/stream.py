@@ -24,7 +24,7 @@ from rvtrace_gdb.session.capture.container import CaptureError
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
-from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
+from rvtrace_gdb.session.formats.imports.imported_encoders import ImportedFrames
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.files import opener_beside
 from rvtrace_gdb.support.text import printable, warning

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.model import CapturedImage
-from rvtrace_gdb.session.formats.raw_import import captured_image
+from rvtrace_gdb.session.formats.imports.raw_import import captured_image
 from rvtrace_gdb.session.perf_data.kernel_changes import KernelChanges, PokesApplied
 from rvtrace_gdb.session.perf_data.processes import PerfProcess, ProcessMemory
 from rvtrace_gdb.support.text import printable

@@ -7,7 +7,7 @@ from rvtrace_gdb.decode.coresight.frames import BARRIER, FRAME_BYTES
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.capture.model import SystemMark
 from rvtrace_gdb.session.errors import Unsupported
-from rvtrace_gdb.session.formats.imported_encoders import EncoderTraceOptions
+from rvtrace_gdb.session.formats.imports.imported_encoders import EncoderTraceOptions
 from rvtrace_gdb.session.perf_data.auxtrace import AuxPiece, AuxtraceInfo
 from rvtrace_gdb.session.perf_data.code_epochs import CodeEpochs
 from rvtrace_gdb.session.perf_data.cpu_traces import loss_notes

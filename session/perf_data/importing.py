@@ -14,15 +14,15 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.model import Capture, CapturedEncoder, CapturedSink, CapturedThread
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.framed_import import encoders_and_sink
-from rvtrace_gdb.session.formats.imported_encoders import (
+from rvtrace_gdb.session.formats.imports.framed_import import encoders_and_sink
+from rvtrace_gdb.session.formats.imports.imported_encoders import (
     EncoderTraceOptions,
     ImportedFrames,
     RawImport,
     encoder_of_hart,
     full_sink,
 )
-from rvtrace_gdb.session.formats.raw_import import files_beside
+from rvtrace_gdb.session.formats.imports.raw_import import files_beside
 from rvtrace_gdb.session.perf_data.auxtrace import AuxtraceInfo, DriverSeries
 from rvtrace_gdb.session.perf_data.code_epochs import CodeEpochs
 from rvtrace_gdb.session.perf_data.cpu_traces import CpuTraces

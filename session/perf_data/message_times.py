@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rvtrace_gdb.decode.etrace.items import Item as Packet
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.imported_encoders import EncoderTraceOptions
+from rvtrace_gdb.session.formats.imports.imported_encoders import EncoderTraceOptions
 from rvtrace_gdb.session.perf_data.clocks import TimeConversion
 
 _PIECE = 1 << 16

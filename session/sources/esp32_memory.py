@@ -43,7 +43,7 @@ from rvtrace_gdb.session.capture.model import Capture, CapturedCode, CapturedEnc
 from rvtrace_gdb.session.errors import NoElf
 from rvtrace_gdb.session.formats import sinks
 from rvtrace_gdb.session.formats.etrace import etrace_of_registers
-from rvtrace_gdb.session.formats.raw_import import etrace_encoder
+from rvtrace_gdb.session.formats.imports.raw_import import etrace_encoder
 from rvtrace_gdb.session.program import GIVE_IT, identity_of
 from rvtrace_gdb.session.version import tool
 from rvtrace_gdb.support.extents import Extent

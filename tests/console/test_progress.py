@@ -21,7 +21,7 @@ from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.gdbext.progress_bar import Bar, BarLine, speaks_utf8
 from rvtrace_gdb.session.capture import file as capture_file
-from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
+from rvtrace_gdb.session.formats.imports.raw_import import RawImport, capture_of
 from tests.gdbext.gdb_process import GDB, HOME, SOURCE, gdb_environ
 from tests.helpers import reference_streams
 from tests.helpers.amounts import thorough

@@ -23,8 +23,9 @@ from rvtrace_gdb.gdbext import start_options
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.capture.model import CapturedEncoder
-from rvtrace_gdb.session.formats import detect_options, registry
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, RawImport, capture_of
+from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.formats.guesses import detect_options
+from rvtrace_gdb.session.formats.imports.raw_import import EncoderTraceOptions, RawImport, capture_of
 from rvtrace_gdb.session.sources.options import trace_request
 from rvtrace_gdb.session.sources.qemu.encoder import NTraceOptions, encoder_options
 from rvtrace_gdb.transport.simulated.devices.ntrace import SET_BY_REGISTERS

@@ -14,7 +14,7 @@ from rvtrace_gdb.decode.tandem.encoder import GroupEncoder
 from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
 from rvtrace_gdb.session.capture.file import dump
-from rvtrace_gdb.session.formats.raw_import import tandem_capture
+from rvtrace_gdb.session.formats.imports.raw_import import tandem_capture
 from tests.decode.executed.logs import spike_log
 from tests.helpers.commit_logs import encode_log
 from tests.helpers.cross_compiler import HOME, compile_program

@@ -21,7 +21,7 @@ from rvtrace_gdb.session.capture.model import (
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
+from rvtrace_gdb.session.formats.imports.raw_import import RawImport, capture_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent

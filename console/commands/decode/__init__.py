@@ -23,8 +23,8 @@ from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.formats import raw_import
-from rvtrace_gdb.session.formats.raw_import import is_imported
+from rvtrace_gdb.session.formats.imports import raw_import
+from rvtrace_gdb.session.formats.imports.raw_import import is_imported
 from rvtrace_gdb.session.queries.hart_events import has_events_alone
 from rvtrace_gdb.session.queries.lists.history_part import positions_of_numbers
 from rvtrace_gdb.session.queries.lists.parts_query import InstructionQuery

@@ -22,7 +22,8 @@ from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.errors import WrongXlen
-from rvtrace_gdb.session.formats import raw_import, stream
+from rvtrace_gdb.session.formats import stream
+from rvtrace_gdb.session.formats.imports import raw_import
 from rvtrace_gdb.session.formats.stream import (
     WAITING,
     FollowedStream,

@@ -32,9 +32,9 @@ from rvtrace_gdb.decode.tandem.logs.spike import CommitLog
 from rvtrace_gdb.decode.tandem.protocol import DIALECTS, SPECIFICATION, TandemDialect, TandemParameters
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.framed_import import with_tandem_streams
-from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
-from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, tandem_capture
+from rvtrace_gdb.session.formats.imports.framed_import import with_tandem_streams
+from rvtrace_gdb.session.formats.imports.imported_encoders import ImportedFrames
+from rvtrace_gdb.session.formats.imports.raw_import import RawImport, capture_of, tandem_capture
 from rvtrace_gdb.session.formats.tandem import GroupItemizer, GroupWording
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.support.files import protect_inputs

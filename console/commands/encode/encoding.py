@@ -17,8 +17,8 @@ from rvtrace_gdb.decode.executed.execution import Executed
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture
-from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
+from rvtrace_gdb.session.formats.imports.imported_encoders import ImportedFrames
+from rvtrace_gdb.session.formats.imports.raw_import import EncoderTraceOptions
 from rvtrace_gdb.support.files import atomic_output
 from rvtrace_gdb.support.text import counted
 from rvtrace_gdb.views import dump, json_rows

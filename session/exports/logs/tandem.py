@@ -11,7 +11,7 @@ from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.missing import UNKNOWN_TIMES
-from rvtrace_gdb.session.formats.raw_import import tandem_capture
+from rvtrace_gdb.session.formats.imports.raw_import import tandem_capture
 from rvtrace_gdb.session.past.as_tandem import TandemOfPast
 from rvtrace_gdb.session.past.choice import PastSource, past_of
 from rvtrace_gdb.session.selected_history import SelectedHistory

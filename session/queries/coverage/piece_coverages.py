@@ -1,4 +1,4 @@
-"""The coverage of the pieces of a trace (`session.formats.trace_pieces`)."""
+"""The coverage of the pieces of a trace (`session.formats.long_traces.trace_pieces`)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from rvtrace_gdb.reports.coverage.conditions.piece_conditions import (
     piece_conditions,
 )
 from rvtrace_gdb.reports.coverage.piece_coverage import CoveredPiece, PieceCoverage
-from rvtrace_gdb.session.formats.trace_pieces import DecodedPiece
+from rvtrace_gdb.session.formats.long_traces.trace_pieces import DecodedPiece
 from rvtrace_gdb.support.errors import Progress, silent
 
 

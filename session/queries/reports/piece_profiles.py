@@ -1,4 +1,4 @@
-"""The profiles of the pieces of a trace (`session.formats.trace_pieces`)."""
+"""The profiles of the pieces of a trace (`session.formats.long_traces.trace_pieces`)."""
 
 from bisect import bisect_left
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from rvtrace_gdb.decode.calls.pieces import PieceHistory, traps_of_piece
 from rvtrace_gdb.decode.calls.states import PieceBegin
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.reports.profile.piece_profile import PieceProfile, ProfiledPiece
-from rvtrace_gdb.session.formats.trace_pieces import DecodedPiece
+from rvtrace_gdb.session.formats.long_traces.trace_pieces import DecodedPiece
 from rvtrace_gdb.support.errors import Progress, silent
 
 

@@ -27,8 +27,8 @@ from rvtrace_gdb.decode.ntrace.options import ImplicitReturn, Options
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, SettingValue, etrace_of
 from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
-from rvtrace_gdb.session.formats.imported_encoders import full_sink
-from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, etrace_encoder
+from rvtrace_gdb.session.formats.imports.imported_encoders import full_sink
+from rvtrace_gdb.session.formats.imports.raw_import import RawImport, capture_of, etrace_encoder
 from rvtrace_gdb.session.sources.qemu.records import Jumped, QemuIngressItem, RecordedItems
 
 _SYNC_MAX = 10  # a period of 16384 halfwords: little is lost at the beginning of a ring that has wrapped

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from rvtrace_gdb.session.capture import file as capture_file
-from rvtrace_gdb.session.formats.trace_pieces import STEP
+from rvtrace_gdb.session.formats.long_traces.trace_pieces import STEP
 from tests.reports.coverage.traced import PROGRAMS, program, retired, trace
 
 SECTIONS = ("functions", "calls", "lines", "blocks", "edges", "branches", "traps", "losses", "harts")

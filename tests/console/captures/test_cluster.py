@@ -23,7 +23,7 @@ from rvtrace_gdb.console.commands.source_coverage import CoveredTrace
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.console.options.inputs import Programs
 from rvtrace_gdb.console.options.request import RequestedTrace
-from rvtrace_gdb.session.formats.trace_pieces import STEP
+from rvtrace_gdb.session.formats.long_traces.trace_pieces import STEP
 from rvtrace_gdb.session.program import GIVE_IT
 from rvtrace_gdb.support.errors import silent
 from tests.console.captures.dying import DyingReader

@@ -11,7 +11,7 @@ import pytest
 
 from rvtrace_gdb.console.captures import pieces, processes
 from rvtrace_gdb.console.main import main
-from rvtrace_gdb.session.formats.trace_pieces import STEP
+from rvtrace_gdb.session.formats.long_traces.trace_pieces import STEP
 from tests.console.captures.long_runs import SECTIONS, long_run
 
 

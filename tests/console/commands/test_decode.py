@@ -10,8 +10,9 @@ import pytest
 from rvtrace_gdb.console.main import main
 from rvtrace_gdb.session import kept_files
 from rvtrace_gdb.session.formats import format as formats
-from rvtrace_gdb.session.formats import indexed_history, sinks, trace_index
+from rvtrace_gdb.session.formats import sinks
 from rvtrace_gdb.session.formats.format import PiecewiseDecoding
+from rvtrace_gdb.session.formats.long_traces import indexed_history, trace_index
 from tests.console.options.beginnings import beginning
 from tests.decode.ntrace.messages import split
 from tests.helpers import reference_streams

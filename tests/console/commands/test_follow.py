@@ -26,7 +26,7 @@ from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.raw_import import with_settings
+from rvtrace_gdb.session.formats.imports.raw_import import with_settings
 from rvtrace_gdb.session.formats.stream import Spool, StreamFollower, StreamSource
 from tests.console.interruption import meanwhile, stdin
 from tests.decode.etrace.vectors import ROOT

@@ -14,7 +14,7 @@ from tests.decode.coresight import k3, naive, opencsd
 from tests.decode.coresight.k3 import FRAMES, MESSAGES
 from tests.helpers import reference_streams
 from tests.helpers.amounts import crossed
-from tests.session.formats.test_framed import funnel, sent
+from tests.session.formats.imports.test_framed import funnel, sent
 
 K3 = ("--ntrace", "--btm", "--timestamps", "--src-bits", "12")
 ELF = str(reference_streams.FOLDER / "median.elf")

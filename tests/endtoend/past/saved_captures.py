@@ -12,7 +12,7 @@ from rvtrace_gdb.console.main import main
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.capture.file import load, save
 from rvtrace_gdb.session.capture.model import SavedAt, SavedMemory, SavedRegisters
-from rvtrace_gdb.session.formats.raw_import import tandem_capture
+from rvtrace_gdb.session.formats.imports.raw_import import tandem_capture
 from tests.transport.simulated.devices.tandem_port import CSRS, Ported
 
 RAM = (0x8000_0000, 0x10_0000)

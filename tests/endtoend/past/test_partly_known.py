@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rvtrace_gdb.session.capture.file import save
-from rvtrace_gdb.session.formats.raw_import import tandem_capture
+from rvtrace_gdb.session.formats.imports.raw_import import tandem_capture
 from tests.endtoend.tandem.random_walk import check_walk
 from tests.gdbext.gdb_process import GDB, GDB16, GDB18, SOURCE, run_gdb
 from tests.helpers.amounts import long_only, some_of, thorough

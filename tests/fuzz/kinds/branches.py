@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.executed.encoder_ingress import blocks_from_pcs
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.model import BranchPort, Capture, CapturedBranches
-from rvtrace_gdb.session.formats.raw_import import branches_capture
+from rvtrace_gdb.session.formats.imports.raw_import import branches_capture
 from tests.decode.branches.gem5_probe import Probe, commits_of
 from tests.fuzz.kinds.trace_checks import Trace, Traces
 

@@ -11,8 +11,8 @@ from rvtrace_gdb.session import report
 from rvtrace_gdb.session.capture.file import dump, parse
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.formats.detect_options import guess
-from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, tandem_capture
+from rvtrace_gdb.session.formats.guesses.detect_options import guess
+from rvtrace_gdb.session.formats.imports.raw_import import RawImport, capture_of, tandem_capture
 from rvtrace_gdb.session.queries.hardware import registers
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.views import text_rows

@@ -8,13 +8,13 @@ from rvtrace_gdb.decode.coresight.frames import BARRIER, FrameForm
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.session.formats.framed_sinks import FramedSinks
 from rvtrace_gdb.session.formats.framed_stream import FramedFollower
-from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
-from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
+from rvtrace_gdb.session.formats.imports.imported_encoders import ImportedFrames
+from rvtrace_gdb.session.formats.imports.raw_import import RawImport, capture_of
 from rvtrace_gdb.session.formats.sinks import SinkDecoding
 from rvtrace_gdb.session.formats.stream import StreamSource
 from tests.fuzz.exercise import Exercise, Input
 from tests.fuzz.kinds.ntrace import ntrace_of
-from tests.session.formats.test_framed import funnel
+from tests.session.formats.imports.test_framed import funnel
 
 _BYTES = 70  # of each hart's trace
 _STEP = 29  # bytes of a piece

@@ -6,7 +6,7 @@ from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Options
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.samples import sample_counts
-from rvtrace_gdb.session.formats.found_dialect import with_found_dialect
+from rvtrace_gdb.session.formats.guesses.found_dialect import with_found_dialect
 from rvtrace_gdb.session.queries.itc import ConsoleLog
 from tests.decode.ntrace.messages import message, split
 from tests.fuzz.kinds.ntrace import ntrace_of

@@ -31,7 +31,7 @@ from rvtrace_gdb.session.description.file import parse
 from rvtrace_gdb.session.description.model import DescriptionError
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats.etrace import etrace_of_registers
-from rvtrace_gdb.session.formats.raw_import import etrace_encoder
+from rvtrace_gdb.session.formats.imports.raw_import import etrace_encoder
 from rvtrace_gdb.session.formats.registry import options_of_encoder
 from rvtrace_gdb.session.formats.sinks import options_of
 from tests.session.captures import SMALL

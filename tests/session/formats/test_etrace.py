@@ -13,9 +13,9 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions, etrace_of
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
-from rvtrace_gdb.session.formats.detect_options import better_etrace_layout
 from rvtrace_gdb.session.formats.etrace import Packets
-from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, etrace_sources
+from rvtrace_gdb.session.formats.guesses.detect_options import better_etrace_layout
+from rvtrace_gdb.session.formats.imports.raw_import import RawImport, capture_of, etrace_sources
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError
 from tests.decode.etrace.vectors import ROOT, expected, vector

@@ -13,7 +13,7 @@ from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
+from rvtrace_gdb.session.formats.imports.raw_import import RawImport, capture_of
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import Cancelled, Progress
 from tests.decode.ntrace.test_reference import executed, image

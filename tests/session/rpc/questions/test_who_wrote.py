@@ -9,7 +9,7 @@ import pytest
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.instructions import ATOMIC, CAS_FAILURE, LOAD, STORE, MemoryAccess
-from rvtrace_gdb.session.formats.raw_import import tandem_capture
+from rvtrace_gdb.session.formats.imports.raw_import import tandem_capture
 from rvtrace_gdb.session.past.choice import OFF
 from rvtrace_gdb.session.past.past import INSTRUCTION, TRAP
 from rvtrace_gdb.session.past.tandem.writers import LastWriters

@@ -23,10 +23,11 @@ from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.formats import format as formats
-from rvtrace_gdb.session.formats import indexed_history, registry, sinks, trace_index
-from rvtrace_gdb.session.formats.indexed_history import IndexedHistory, IndexedTrace
-from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of
-from rvtrace_gdb.session.formats.trace_index import IndexRecorder, index_key, read_index
+from rvtrace_gdb.session.formats import registry, sinks
+from rvtrace_gdb.session.formats.imports.raw_import import RawImport, capture_of
+from rvtrace_gdb.session.formats.long_traces import indexed_history, trace_index
+from rvtrace_gdb.session.formats.long_traces.indexed_history import IndexedHistory, IndexedTrace
+from rvtrace_gdb.session.formats.long_traces.trace_index import IndexRecorder, index_key, read_index
 from rvtrace_gdb.session.queries.lists.history_rows import annotations, rows
 from rvtrace_gdb.session.selected_history import functions_of
 from rvtrace_gdb.session.session import Session

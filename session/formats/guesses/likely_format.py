@@ -16,7 +16,7 @@ from rvtrace_gdb.session.capture.etrace_settings import etrace_of
 from rvtrace_gdb.session.capture.model import BranchPort
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import TraceOptions
-from rvtrace_gdb.session.formats.raw_import import is_dense
+from rvtrace_gdb.session.formats.imports.raw_import import is_dense
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 
 _LOOKED_AT = 1 << 16  # bytes

@@ -12,8 +12,8 @@ from rvtrace_gdb.decode.calls.frame import Frames
 from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.stepping.relative_places import carried_over
-from rvtrace_gdb.session.formats.trace_index import SourceFacts
-from rvtrace_gdb.session.formats.trace_pieces import PiecePlace, PieceScan
+from rvtrace_gdb.session.formats.long_traces.trace_index import SourceFacts
+from rvtrace_gdb.session.formats.long_traces.trace_pieces import PiecePlace, PieceScan
 
 _NOTHING = Accounting(0, 0, 0, 0)
 

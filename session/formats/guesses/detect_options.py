@@ -33,8 +33,8 @@ from rvtrace_gdb.session.capture.model import Capture, CapturedSink
 from rvtrace_gdb.session.decoded_capture import Decoded
 from rvtrace_gdb.session.errors import NoTrace
 from rvtrace_gdb.session.formats import registry
-from rvtrace_gdb.session.formats.option_trial import BY_CHANCE, MUCH, OptionTrial
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions, is_imported
+from rvtrace_gdb.session.formats.guesses.option_trial import BY_CHANCE, MUCH, OptionTrial
+from rvtrace_gdb.session.formats.imports.raw_import import EncoderTraceOptions, is_imported
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.session.history_problems import nothing_decoded
 from rvtrace_gdb.support.errors import Progress, silent

@@ -19,11 +19,11 @@ from rvtrace_gdb.session.capture.json_document import BadDescription
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import Unsupported
-from rvtrace_gdb.session.formats.framed_import import with_tandem_streams
 from rvtrace_gdb.session.formats.framed_sinks import FramedSinks
 from rvtrace_gdb.session.formats.framed_stream import FramedFollower
-from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames
-from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, tandem_capture, with_settings
+from rvtrace_gdb.session.formats.imports.framed_import import with_tandem_streams
+from rvtrace_gdb.session.formats.imports.imported_encoders import ImportedFrames
+from rvtrace_gdb.session.formats.imports.raw_import import RawImport, capture_of, tandem_capture, with_settings
 from rvtrace_gdb.session.formats.sinks import SinkDecoding
 from rvtrace_gdb.session.formats.stream import StreamSource
 from rvtrace_gdb.session.program import LoadedProgram

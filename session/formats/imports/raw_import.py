@@ -38,12 +38,17 @@ from rvtrace_gdb.session.capture.model import (
 )
 from rvtrace_gdb.session.formats import format, registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
-from rvtrace_gdb.session.formats.imported_encoders import EncoderTraceOptions as EncoderTraceOptions
-from rvtrace_gdb.session.formats.imported_encoders import ImportedFrames, encoder_of_source, full_sink, sources_of
-from rvtrace_gdb.session.formats.imported_encoders import RawImport as RawImport
-from rvtrace_gdb.session.formats.imported_encoders import etrace_encoder as etrace_encoder
-from rvtrace_gdb.session.formats.imported_encoders import etrace_sources as etrace_sources
-from rvtrace_gdb.session.formats.imported_encoders import sources_in as sources_in
+from rvtrace_gdb.session.formats.imports.imported_encoders import EncoderTraceOptions as EncoderTraceOptions
+from rvtrace_gdb.session.formats.imports.imported_encoders import (
+    ImportedFrames,
+    encoder_of_source,
+    full_sink,
+    sources_of,
+)
+from rvtrace_gdb.session.formats.imports.imported_encoders import RawImport as RawImport
+from rvtrace_gdb.session.formats.imports.imported_encoders import etrace_encoder as etrace_encoder
+from rvtrace_gdb.session.formats.imports.imported_encoders import etrace_sources as etrace_sources
+from rvtrace_gdb.session.formats.imports.imported_encoders import sources_in as sources_in
 from rvtrace_gdb.session.formats.sinks import HartHistories
 from rvtrace_gdb.session.program import identity_of
 from rvtrace_gdb.session.version import tool
@@ -121,7 +126,7 @@ def with_settings(
     encoders = others or settings.encoders
     sink = full_sink(name, data, wrapped, tuple(made.in_force.name for made in encoders))
     if frames is not None:
-        from rvtrace_gdb.session.formats import framed_import  # few traces are in frames
+        from rvtrace_gdb.session.formats.imports import framed_import  # few traces are in frames
 
         sink = framed_import.sink_of_encoders(sink, encoders, settings.sinks, frames)
     return replace(
@@ -140,7 +145,7 @@ def _now() -> str:
 
 def _encoders_and_sink(raw: RawImport) -> tuple[tuple[CapturedEncoder, ...], CapturedSink]:
     if raw.frames is not None:
-        from rvtrace_gdb.session.formats import framed_import  # few traces are in frames
+        from rvtrace_gdb.session.formats.imports import framed_import  # few traces are in frames
 
         return framed_import.encoders_and_sink(raw, raw.frames)
     encoders = tuple(encoder_of_source(source, raw.trace_options) for source in raw.sources or sources_of(raw) or [0])

@@ -1,4 +1,4 @@
-"""A trace that can be decoded in pieces (`session.formats.trace_pieces`)."""
+"""A trace that can be decoded in pieces (`session.formats.long_traces.trace_pieces`)."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -7,8 +7,8 @@ from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.session.capture.model import Captured, CapturedEncoder, CapturedSink
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.format import PiecewiseDecoding
+from rvtrace_gdb.session.formats.long_traces.trace_pieces import MakeDecoder
 from rvtrace_gdb.session.formats.sinks import feeding, options_of, sources
-from rvtrace_gdb.session.formats.trace_pieces import MakeDecoder
 
 
 class Indivisible(Exception):

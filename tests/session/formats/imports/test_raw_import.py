@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.session.capture.file import load, save
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import NoTrace
-from rvtrace_gdb.session.formats.raw_import import RawImport, capture_of, captured_image, sources_in
+from rvtrace_gdb.session.formats.imports.raw_import import RawImport, capture_of, captured_image, sources_in
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.session.queries.lists.pages import RangeError
 from rvtrace_gdb.session.session import Session

@@ -4,8 +4,8 @@ from rvtrace_gdb.decode.coresight.demultiplexed import DemultiplexedTrace
 from rvtrace_gdb.decode.coresight.frames import FrameForm
 from rvtrace_gdb.decode.coresight.likelihood import likely_form
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
-from rvtrace_gdb.session.formats.detect_options import better_layout, nonsense, odd_messages
-from rvtrace_gdb.session.formats.raw_import import EncoderTraceOptions
+from rvtrace_gdb.session.formats.guesses.detect_options import better_layout, nonsense, odd_messages
+from rvtrace_gdb.session.formats.imports.raw_import import EncoderTraceOptions
 
 _LOOKED_AT = 1 << 12  # bytes
 _LEAST = 1 << 5  # bytes of a source

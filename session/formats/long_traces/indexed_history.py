@@ -15,7 +15,7 @@ from rvtrace_gdb.decode.history.events import Accounting, EventKind, Note, NoteC
 from rvtrace_gdb.decode.history.history import Event, History
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.session.formats.format import PlacedDecoder
-from rvtrace_gdb.session.formats.trace_index import IndexedPlace, SourceFacts, TraceIndex
+from rvtrace_gdb.session.formats.long_traces.trace_index import IndexedPlace, SourceFacts, TraceIndex
 from rvtrace_gdb.support.errors import Progress, silent
 
 _PIECE = 1 << 16  # bytes decoded between two looks at what there is

@@ -26,9 +26,10 @@ from rvtrace_gdb.reports.profile.model import Profile
 from rvtrace_gdb.reports.profile.piece_profile import JoinedProfile
 from rvtrace_gdb.session.capture.etrace_settings import EtraceTraceOptions
 from rvtrace_gdb.session.formats import format as formats
-from rvtrace_gdb.session.formats import registry, trace_pieces
-from rvtrace_gdb.session.formats.piece_chain import PieceChain, PieceStart
-from rvtrace_gdb.session.formats.trace_pieces import NoPieces, PieceBounds, PieceBytes, decoded_piece, scan
+from rvtrace_gdb.session.formats import registry
+from rvtrace_gdb.session.formats.long_traces import trace_pieces
+from rvtrace_gdb.session.formats.long_traces.piece_chain import PieceChain, PieceStart
+from rvtrace_gdb.session.formats.long_traces.trace_pieces import NoPieces, PieceBounds, PieceBytes, decoded_piece, scan
 from rvtrace_gdb.session.queries.coverage.piece_coverages import piece_coverage
 from rvtrace_gdb.session.queries.reports.piece_profiles import piece_profile
 from rvtrace_gdb.support.errors import silent

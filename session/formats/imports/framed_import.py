@@ -14,7 +14,7 @@ from rvtrace_gdb.session.capture.model import Capture, CapturedEncoder, Captured
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry
 from rvtrace_gdb.session.formats.framed_sinks import remarks_of
-from rvtrace_gdb.session.formats.imported_encoders import (
+from rvtrace_gdb.session.formats.imports.imported_encoders import (
     EncoderTraceOptions,
     ImportedFrames,
     RawImport,

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from rvtrace_gdb.decode.ntrace.options import RATIFIED, SIFIVE, Options
-from rvtrace_gdb.session.formats.found_dialect import with_found_dialect
+from rvtrace_gdb.session.formats.guesses.found_dialect import with_found_dialect
 from tests.decode.ntrace.messages import message, split
 from tests.helpers import reference_streams
 from tests.helpers.core_captures import sifive

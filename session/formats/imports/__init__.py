@@ -1,0 +1,1 @@
+"""What makes a capture of raw trace bytes: the encoders that sent them, and whose bytes in frames are."""
