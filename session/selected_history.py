@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
-from rvtrace_gdb.decode.calls.owners import OwnerTurns
+from rvtrace_gdb.decode.calls.stacks.owners import OwnerTurns
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.session.context import Context

@@ -47,7 +47,7 @@ from rvtrace_gdb.support.text import Line
 from rvtrace_gdb.transport.openocd.target import OpenOcd
 
 if TYPE_CHECKING:
-    from rvtrace_gdb.decode.calls.owners import OwnerTurns
+    from rvtrace_gdb.decode.calls.stacks.owners import OwnerTurns
     from rvtrace_gdb.decode.reconstruction.facts import StopState
     from rvtrace_gdb.session.recording import TraceRecording
     from rvtrace_gdb.session.sources.esp32_memory import ChipReading

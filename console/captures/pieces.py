@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from rvtrace_gdb.console.captures.readers import CaptureReader, MergedCaptureError, Readers, ReadWhole, Unreadable
 from rvtrace_gdb.console.options.request import LoadedTrace
-from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
+from rvtrace_gdb.decode.calls.stacks.kept_stacks import KeptStacks
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint
 from rvtrace_gdb.session.formats.long_traces.divisible import DivisibleTrace, Indivisible
 from rvtrace_gdb.session.formats.long_traces.piece_chain import PieceChain, PieceStart

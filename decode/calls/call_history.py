@@ -18,11 +18,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import PLAIN
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.interrupted import with_places
-from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
-from rvtrace_gdb.decode.calls.owners import OwnerTurns
-from rvtrace_gdb.decode.calls.stack import CallStacks
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.kept_stacks import KeptStacks
+from rvtrace_gdb.decode.calls.stacks.owners import OwnerTurns
+from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
+from rvtrace_gdb.decode.calls.stacks.stretches import Stretches
 from rvtrace_gdb.decode.calls.states import (
     NEVER,
     CallState,
@@ -35,7 +36,6 @@ from rvtrace_gdb.decode.calls.states import (
     Unit,
     traps_of,
 )
-from rvtrace_gdb.decode.calls.stretches import Stretches
 from rvtrace_gdb.decode.history.history import GAP, Event, History, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import Image, Program
 from rvtrace_gdb.support.errors import LongWork, Progress, silent
@@ -83,7 +83,7 @@ class CallHistory:
         traps: dict[int, list[Event]] | None = None,
         turns: OwnerTurns = (),
     ) -> None:
-        """*begin*, *traps*: of a piece of a history (`decode.calls.pieces`): where it begins, and its traps with their
+        """*begin*, *traps*: of a piece of a history (`decode.calls.pieces.numbered`): where it begins, and its traps with their
         places. *turns*: of the owners of call stacks, where they are known.
         """
         self.history = history

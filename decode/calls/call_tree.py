@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.edges import StackOperation
-from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, Frame, StackOperationKind
-from rvtrace_gdb.decode.calls.stack import CallStacks
+from rvtrace_gdb.decode.calls.pieces.summaries import Summaries, Summary
+from rvtrace_gdb.decode.calls.stacks.frame import DEPTH_AT_MOST, Frame, StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import CallStep
-from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
 from rvtrace_gdb.decode.calls.tree.sketch import RepeatedPart, StackTurn, TreeSketches, TreeSketchItem, turns
 from rvtrace_gdb.decode.calls.tree.template import Template
 from rvtrace_gdb.decode.history.history import GAP, PathPart

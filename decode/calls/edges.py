@@ -8,8 +8,8 @@ co-routine swaps, and jumps that turn out to be returns. A step that the code ca
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.returns import Returns
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.image import CodeMissing, Image

@@ -2,7 +2,7 @@
 
 A call that is active at some level was made where that level was last reached on its stack. The lowest levels of the
 stretches in which a stack ran are known, and so is that in each block of entries, so only the block in which the call
-was made is searched, and in it what is `decode.calls.part_frames`.
+was made is searched, and in it what is `decode.calls.pieces.frames`.
 """
 
 from bisect import bisect_right
@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.edges import StackOperation
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, StackOperationKind
-from rvtrace_gdb.decode.calls.part_frames import (
+from rvtrace_gdb.decode.calls.pieces.frames import (
     HIGHEST,
     PartFrames,
     StackLevel,
@@ -22,6 +21,7 @@ from rvtrace_gdb.decode.calls.part_frames import (
     lowest_in,
     part_frames,
 )
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, Frame, Frames, StackOperationKind
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.history.history import GAP, History
 

@@ -8,9 +8,9 @@ in the place of this one.
 from collections.abc import Iterator
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory, addresses
-from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.frames import CallFrames
 from rvtrace_gdb.decode.calls.returns import sets_stack_at
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.history.events import NO_OFFSET, EventKind, MismatchedReturn
 from rvtrace_gdb.decode.history.history import Event, History

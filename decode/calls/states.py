@@ -13,13 +13,13 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import CallEdge, Edges, StackOperation
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, Frame, Frames, StackOperationKind, Waiting
-from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
-from rvtrace_gdb.decode.calls.owners import NOBODY, OwnerTurns, StackOwners, with_owner
+from rvtrace_gdb.decode.calls.pieces.summaries import Summaries
 from rvtrace_gdb.decode.calls.served import served_calls
-from rvtrace_gdb.decode.calls.stack import CallStacks
-from rvtrace_gdb.decode.calls.stretches import Names
-from rvtrace_gdb.decode.calls.summaries import Summaries
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, Frame, Frames, StackOperationKind, Waiting
+from rvtrace_gdb.decode.calls.stacks.kept_stacks import KeptStacks
+from rvtrace_gdb.decode.calls.stacks.owners import NOBODY, OwnerTurns, StackOwners, with_owner
+from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
+from rvtrace_gdb.decode.calls.stacks.stretches import Names
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, AnyPath, Event, History, Path
 from rvtrace_gdb.decode.program.image import Image, Program

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.pieces import PieceHistory
+from rvtrace_gdb.decode.calls.pieces.numbered import PieceHistory
 from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.program.context_images import ContextImages

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
 from rvtrace_gdb.decode.calls.slices.drawn import ShortCalls, SliceBegin, SliceEnd, SliceOwner, Slices, SliceTrack
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
 from rvtrace_gdb.decode.history.events import LOSSES, EventKind
 from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.decode.history.missing import missing_parts

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.stack import CallStacks
+from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import NEVER, CallStep
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.reports.intervals.intervals import HistoryInterval, HistoryIntervals, PositionRanges, collected

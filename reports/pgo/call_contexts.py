@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import CallNode
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.decode.history.history import GAP, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.profile.call_sites import CallSites, SitedNode, SitedTreeBuilder, nodes_below

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import CallNode, CallTreeBuilder
-from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.profile.counted import by_program

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import CallNode, CallTreeBuilder
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.profile.call_nodes import image_of_function
@@ -50,7 +50,7 @@ class ArcCounts(NamedTuple):
 
 
 class _ReturnSite(NamedTuple):
-    """What a frame says of where its call was made; see `decode.calls.frame.Frame`."""
+    """What a frame says of where its call was made; see `decode.calls.stacks.frame.Frame`."""
 
     function: int
     back: int

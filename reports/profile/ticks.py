@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import CallNode, CallTreeBuilder
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
-from rvtrace_gdb.decode.calls.stack import CallStacks
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.history.history import GAP, PathPart, RepeatPath, Times
 from rvtrace_gdb.support.errors import Progress

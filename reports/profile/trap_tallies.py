@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.edges import CallEdge
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
+from rvtrace_gdb.decode.calls.pieces.summaries import Summaries
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.states import CallStep
-from rvtrace_gdb.decode.calls.summaries import Summaries
 from rvtrace_gdb.decode.history.events import EventKind, Trap
 from rvtrace_gdb.decode.history.history import GAP, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import CodeMissing, Image

@@ -5,8 +5,8 @@ from itertools import islice
 from typing import Protocol
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.csrs import CSRS
 from rvtrace_gdb.decode.tandem.wording import F, X, regno_of

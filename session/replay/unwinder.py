@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 from itertools import chain, pairwise
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.program.debug_info import AT, IN, SAME, VALUE, CallFrameInformation, UnwindRule, UnwindRules
 from rvtrace_gdb.session.past.past import Past, known_bytes
 

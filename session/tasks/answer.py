@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.decode.history.events import TrapKind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_number

@@ -5,7 +5,7 @@ A context that no task confirms may be that of a process, whose threads have a s
 
 from typing import TYPE_CHECKING
 
-from rvtrace_gdb.decode.calls.owners import OwnerTurns
+from rvtrace_gdb.decode.calls.stacks.owners import OwnerTurns
 from rvtrace_gdb.session.past.choice import PastSource
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.session.tasks.task_system import BadTaskSystem, system_of
@@ -33,7 +33,7 @@ def owner_turns(session: PastSource, selected: SelectedHistory, progress: Progre
 
 
 def _owners(turns: "TaskTurns") -> OwnerTurns:
-    from rvtrace_gdb.decode.calls.frame import UNKNOWN
+    from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
     from rvtrace_gdb.session.tasks.turns import TaskSource
 
     nobody, found = len(turns.tasks), list[tuple[int, int]]()

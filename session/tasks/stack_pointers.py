@@ -8,8 +8,8 @@ where it is interrupted, or calls what switches, and behind the return from the 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction

@@ -34,9 +34,9 @@ controlregs.ctr.hart wanted
 controlregs.sifive_v0.encoder_setup wanted
 controlregs.trace_control.filters_and_triggers there
 decode.calls.edges asked
-decode.calls.frame asked
+decode.calls.stacks.frame asked
 decode.calls.mismatched_returns found
-decode.calls.stack found
+decode.calls.stacks.stack found
 decode.ctr.records known
 decode.etrace.items found
 decode.history.accesses known

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.edges import CallEdge, StackOperation
-from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, Frame, StackOperationKind, Waiting
-from rvtrace_gdb.decode.calls.owners import StackOwners
+from rvtrace_gdb.decode.calls.pieces.summaries import Summaries, Summary
 from rvtrace_gdb.decode.calls.slices.net import (
     IN_GAP,
     CallItem,
@@ -25,9 +24,10 @@ from rvtrace_gdb.decode.calls.slices.net import (
     net_of,
 )
 from rvtrace_gdb.decode.calls.slices.sketch import Sketch, Sketches, turned
-from rvtrace_gdb.decode.calls.stack import CallStacks
+from rvtrace_gdb.decode.calls.stacks.frame import DEPTH_AT_MOST, Frame, StackOperationKind, Waiting
+from rvtrace_gdb.decode.calls.stacks.owners import StackOwners
+from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import CallStep
-from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
 from rvtrace_gdb.decode.history.history import RepeatPath
 from rvtrace_gdb.support.errors import Progress, silent
 

@@ -14,9 +14,9 @@ from collections.abc import Generator, Iterator, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.slices.begins import IsShort, call_items
 from rvtrace_gdb.decode.calls.slices.net import ENTERING, IN_GAP, FunctionBegin, SummedCalls
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.support.errors import Progress, silent

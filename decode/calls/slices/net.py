@@ -6,7 +6,7 @@ Most calls begin and end in it, and are only counted, with the function in which
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 
 ENTERING = frozenset({StackOperationKind.CALL, StackOperationKind.TAIL, StackOperationKind.TRAP})
 """How a function is entered that is one level above its caller."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_pairs import begin_index
 from rvtrace_gdb.decode.calls.edges import CallEdge, StackOperation
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
+from rvtrace_gdb.decode.calls.pieces.summaries import Summaries, Summary
 from rvtrace_gdb.decode.calls.slices.net import (
     ENTERING,
     IN_GAP,
@@ -21,8 +21,8 @@ from rvtrace_gdb.decode.calls.slices.net import (
     SummedCalls,
     calls_in,
 )
-from rvtrace_gdb.decode.calls.stack import CallStacks
-from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
 from rvtrace_gdb.decode.history.history import GAP, RepeatPath
 
 _CALLED = ENTERING - {StackOperationKind.TRAP}

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_pairs import begin_index
 from rvtrace_gdb.decode.calls.edges import CallEdge, StackOperation
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
-from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
+from rvtrace_gdb.decode.calls.pieces.summaries import Summaries, Summary
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.tree.template import BASE, Template
 from rvtrace_gdb.decode.history.history import GAP, RepeatPath
 

@@ -13,7 +13,7 @@ over them. Source: brendangregg/FlameGraph, stackcollapse-perf.pl (what is read)
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.perf.branch_stacks import loss_lines
 from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames, StackFrame, call_stacks

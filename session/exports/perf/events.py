@@ -13,8 +13,8 @@ from itertools import islice, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.history.events import LOSSES
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.missing import MissingPart, losses_at_begin, missing_parts

@@ -12,7 +12,7 @@ import gzip
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.extra_library import library
 from rvtrace_gdb.session.exports.missing import missing

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_tree import CallNode, call_tree, call_tree_of_parts
-from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
 from rvtrace_gdb.decode.history.hart_events import HartEvent, HartEventKind
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.source.source_lines import LineTableRow, SourceLines

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from tempfile import TemporaryFile
 from typing import BinaryIO
 
-from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
 from rvtrace_gdb.decode.calls.slices.drawn import SliceBegin, SliceEnd, Slices, SliceTrack
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
 from rvtrace_gdb.decode.history.events import EventKind, Trap, TrapKind
 from rvtrace_gdb.decode.history.missing import missing_parts
 from rvtrace_gdb.session import version

@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.frame import Frames
-from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
+from rvtrace_gdb.decode.calls.stacks.frame import Frames
+from rvtrace_gdb.decode.calls.stacks.kept_stacks import KeptStacks
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.stepping.relative_places import carried_over
 from rvtrace_gdb.session.formats.long_traces.trace_index import SourceFacts

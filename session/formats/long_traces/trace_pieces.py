@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import StackOperation
-from rvtrace_gdb.decode.calls.piece_operations import stack_operations
-from rvtrace_gdb.decode.calls.pieces import PieceEnd, traps_of_piece
+from rvtrace_gdb.decode.calls.pieces.numbered import PieceEnd, traps_of_piece
+from rvtrace_gdb.decode.calls.pieces.operations import stack_operations
 from rvtrace_gdb.decode.calls.states import NOTHING, HistoryEntries
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint
 from rvtrace_gdb.decode.history.events import Accounting, EventKind

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory, FunctionRun, addresses
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.coverage import FunctionCode as FunctionSymbol
 from rvtrace_gdb.decode.coverage import functions as functions_of

@@ -4,8 +4,8 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
-from rvtrace_gdb.decode.calls.pieces import PieceHistory, traps_of_piece
+from rvtrace_gdb.decode.calls.pieces.numbered import PieceHistory, traps_of_piece
+from rvtrace_gdb.decode.calls.stacks.kept_stacks import KeptStacks
 from rvtrace_gdb.decode.calls.states import PieceBegin
 from rvtrace_gdb.decode.program.image import Program
 from rvtrace_gdb.reports.profile.piece_profile import PieceProfile, ProfiledPiece

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory, FunctionRun
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.decode.history.events import Trap
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.history.positions import history_number

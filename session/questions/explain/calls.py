@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.mismatched_returns import mismatched_returns
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.decode.history.events import MismatchedReturn
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory, addresses
 from rvtrace_gdb.decode.calls.call_tree import CallNode
-from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
 from rvtrace_gdb.decode.history.events import EventKind, Trap
 from rvtrace_gdb.decode.history.history import GAP, Event, History, RepeatPath
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch

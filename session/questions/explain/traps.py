@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.events import Loss, LossCause, Trap
 from rvtrace_gdb.decode.history.history import GAP, Event

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from itertools import islice
 
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.rows.stack_rows import ChainFrame, FunctionDepth, LevelDepth, StackArea, StackDepth
 from rvtrace_gdb.session.context import Context

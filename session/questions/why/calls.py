@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.decode.program.csrs import X
 from rvtrace_gdb.session.questions.why.frames import Activations
 from rvtrace_gdb.session.questions.why.links import Origin, UseRole, ValueLink, ValueLinks

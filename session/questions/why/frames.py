@@ -8,8 +8,8 @@ from bisect import bisect_left, bisect_right
 from itertools import islice
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.frame import Frame, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.calls.stacks.frame import Frame, StackOperationKind
 from rvtrace_gdb.decode.history.events import Trap
 from rvtrace_gdb.decode.history.history import GAP, History
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch, SearchedAddresses

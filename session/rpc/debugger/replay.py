@@ -40,8 +40,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from itertools import islice, starmap
 
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_position
 from rvtrace_gdb.decode.program.debug_info import CallFrameInformation as Cfi

@@ -5,9 +5,10 @@ from itertools import accumulate
 
 import pytest
 
-from rvtrace_gdb.decode.calls import call_tree, frame, stack
+from rvtrace_gdb.decode.calls import call_tree
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, StackOperationKind
+from rvtrace_gdb.decode.calls.stacks import frame, stack
+from rvtrace_gdb.decode.calls.stacks.frame import DEPTH_AT_MOST, StackOperationKind
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting, EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event, History, Path, RepeatPath

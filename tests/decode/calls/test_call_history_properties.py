@@ -6,7 +6,7 @@ import pytest
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory, FunctionRun, addresses
 from rvtrace_gdb.decode.calls.call_tree import call_tree, tree_rows
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import GAP, Event
 from tests.decode.calls.call_histories import history_of, in_small_blocks, with_symbols

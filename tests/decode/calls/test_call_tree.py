@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from rvtrace_gdb.decode.calls import call_tree as call_tree_module
-from rvtrace_gdb.decode.calls import frame, stack
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import CallNode, call_tree, tree_rows
-from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.stacks import frame, stack
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import GAP, Path, RepeatPath

@@ -7,8 +7,8 @@ import pytest
 import rvtrace_gdb.decode.calls.frames as frames_module
 from rvtrace_gdb.decode.calls import call_history
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.naive_calls import GAP, NaiveCalls, Waiting
 from tests.decode.calls.test_call_history_properties import Case

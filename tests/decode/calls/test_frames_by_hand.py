@@ -4,11 +4,13 @@ from itertools import islice
 
 import pytest
 
-from rvtrace_gdb.decode.calls import call_tree, part_frames, stack
-from rvtrace_gdb.decode.calls import frame as frame_module
+from rvtrace_gdb.decode.calls import call_tree
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrames
+from rvtrace_gdb.decode.calls.pieces.numbered import frames as part_frames
+from rvtrace_gdb.decode.calls.stacks import frame as frame_module
+from rvtrace_gdb.decode.calls.stacks import stack
+from rvtrace_gdb.decode.calls.stacks.frame import DEPTH_AT_MOST, UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.history.builder import HistoryBuilder
 from rvtrace_gdb.decode.history.events import Accounting
 from rvtrace_gdb.decode.history.history import Event, History, Path, RepeatPath

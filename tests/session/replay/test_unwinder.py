@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.debug_info import CallFrameInformation as Cfi
 from rvtrace_gdb.session.past.tandem.past import TandemPast

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import pytest
 
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.kept_stacks import KeptStacks
+from rvtrace_gdb.decode.calls.stacks.kept_stacks import KeptStacks
 from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import CallEdge, StackOperation
-from rvtrace_gdb.decode.calls.frame import (
+from rvtrace_gdb.decode.calls.stacks.frame import (
     UNKNOWN,
     Frame,
     StackOperationKind,

@@ -33,7 +33,7 @@ class StackOperationKind(IntEnum):
     DOUBT = 11
     """Of a frame alone: one of several stacks goes on below it, and which one is not known yet."""
     OWNER = 12
-    """The stack is that of an owner who is known (`decode.calls.owners`)."""
+    """The stack is that of an owner who is known (`decode.calls.stacks.owners`)."""
     TURN = 13
     """An owner's turn has begun: its stack goes on where this one is left."""
 
@@ -60,7 +60,7 @@ class Frame:
     asked     of a TRAP: an instruction asked for it, and may have asked for another task
     choices   of a DOUBT: the stacks of which one goes on
     doubt     the DOUBT at the bottom of the stack, if there is one
-    owner     the number of the stack's owner, UNKNOWN: nobody knows (`decode.calls.owners`)
+    owner     the number of the stack's owner, UNKNOWN: nobody knows (`decode.calls.stacks.owners`)
     """
 
     __slots__ = ("asked", "back", "below", "choices", "depth", "doubt", "function", "kind", "level", "owner", "rank")

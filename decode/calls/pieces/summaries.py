@@ -6,8 +6,8 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import CallEdge, Edges, StackOperation, simplify
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
-from rvtrace_gdb.decode.calls.stack import CallStacks
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
 from rvtrace_gdb.decode.history.history import Path, PathPart, RepeatPath
 
 _FIRST, _LAST, _BEGINS, _HEIGHT = map(attrgetter, ("first", "last", "begins", "height"))

@@ -6,8 +6,8 @@ refers to; equal stacks have equal rows.
 
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.frame import Choice, Frame, Frames, StackOperationKind, Waiting
-from rvtrace_gdb.decode.calls.stack import CallStacks
+from rvtrace_gdb.decode.calls.stacks.frame import Choice, Frame, Frames, StackOperationKind, Waiting
+from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
 
 _NONE = -1
 _FrameNumbers = tuple[int, ...]

@@ -7,7 +7,7 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rvtrace_gdb.decode.calls.frame import Frame
+from rvtrace_gdb.decode.calls.stacks.frame import Frame
 
 
 class Settled(NamedTuple):

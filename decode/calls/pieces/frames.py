@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.edges import StackOperation
-from rvtrace_gdb.decode.calls.frame import DEPTH_AT_MOST, Frame, Frames, Waiting
-from rvtrace_gdb.decode.calls.owners import NOBODY, StackOwners
-from rvtrace_gdb.decode.calls.stack import CallStacks
-from rvtrace_gdb.decode.calls.summaries import Summaries, Summary
+from rvtrace_gdb.decode.calls.pieces.summaries import Summaries, Summary
+from rvtrace_gdb.decode.calls.stacks.frame import DEPTH_AT_MOST, Frame, Frames, Waiting
+from rvtrace_gdb.decode.calls.stacks.owners import NOBODY, StackOwners
+from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
 from rvtrace_gdb.decode.history.history import Path, RepeatPath
 
 HIGHEST = 1 << 62

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from rvtrace_gdb.decode.calls.edges import StackOperation, simplify
-from rvtrace_gdb.decode.calls.frame import StackOperationKind
+from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
 from rvtrace_gdb.decode.calls.states import CallStateKey, HistoryEntries, MarkedEntry, States, Unit
 from rvtrace_gdb.support.errors import Progress, silent
 

@@ -1,10 +1,10 @@
 """The stack that runs, and those that wait: how one of them waits, begins, goes on, and what becomes of doubts.
 
-Which of them goes on is decided elsewhere (`decode.calls.stack`).
+Which of them goes on is decided elsewhere (`decode.calls.stacks.stack`).
 """
 
 from rvtrace_gdb.decode.calls.edges import StackOperation
-from rvtrace_gdb.decode.calls.frame import (
+from rvtrace_gdb.decode.calls.stacks.frame import (
     UNKNOWN,
     Choice,
     Frame,
@@ -14,8 +14,8 @@ from rvtrace_gdb.decode.calls.frame import (
     has_not_gone_on,
     no_tail,
 )
-from rvtrace_gdb.decode.calls.owners import NOBODY, StackOwners
-from rvtrace_gdb.decode.calls.stretches import Names, Settled
+from rvtrace_gdb.decode.calls.stacks.owners import NOBODY, StackOwners
+from rvtrace_gdb.decode.calls.stacks.stretches import Names, Settled
 
 _WAITING_AT_MOST = 32
 """Stacks that wait; of more, those that have waited longest are forgotten."""

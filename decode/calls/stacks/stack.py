@@ -5,14 +5,14 @@ newest call of this stack, but right behind the newest call of one that waits, g
 trap. Where the function that returns took another stack, and where the program asked for a trap, it may be either:
 other tasks come first, the one that waits longest before the others. Where the stacks that fit differ, it is not known
 which one goes on until a return tells; until then the frames end there (`StackOperationKind.DOUBT`). Where it is known
-whose turn it is, the stack of that owner goes on, and no other (`decode.calls.owners`).
+whose turn it is, the stack of that owner goes on, and no other (`decode.calls.stacks.owners`).
 """
 
 from collections.abc import Callable, Iterable
 from operator import itemgetter
 
 from rvtrace_gdb.decode.calls.edges import StackOperation
-from rvtrace_gdb.decode.calls.frame import (
+from rvtrace_gdb.decode.calls.stacks.frame import (
     DEPTH_AT_MOST,
     UNKNOWN,
     Choice,
@@ -26,9 +26,9 @@ from rvtrace_gdb.decode.calls.frame import (
     resumes,
     without_call,
 )
-from rvtrace_gdb.decode.calls.owners import ANYBODY, ended_by, is_nested, may_leave, newest_of
-from rvtrace_gdb.decode.calls.stretches import Settled
-from rvtrace_gdb.decode.calls.waiting_stacks import WaitingStacks
+from rvtrace_gdb.decode.calls.stacks.owners import ANYBODY, ended_by, is_nested, may_leave, newest_of
+from rvtrace_gdb.decode.calls.stacks.stretches import Settled
+from rvtrace_gdb.decode.calls.stacks.waiting_stacks import WaitingStacks
 
 _NUMBER = itemgetter(0)
 Candidate = tuple[int, Frame]

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 import pytest
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
-from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.frames import CallFrames
-from rvtrace_gdb.decode.calls.owners import OwnerTurns
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.stacks.owners import OwnerTurns
 from rvtrace_gdb.decode.history.history import Event
 from tests.decode.calls.call_histories import history_of, in_small_blocks
-from tests.decode.calls.test_tasks import CODE, Tasks
+from tests.decode.calls.stacks.test_tasks import CODE, Tasks
 from tests.helpers.amounts import each_seed
 
 
