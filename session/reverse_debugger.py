@@ -15,7 +15,7 @@ from rvtrace_gdb.session.selected_history import HistoryNumber
 
 if TYPE_CHECKING:
     from rvtrace_gdb.session.proxy.backend import HartExtensionContext
-    from rvtrace_gdb.session.proxy.write_log import WriteLog
+    from rvtrace_gdb.session.proxy.writes.write_log import WriteLog
 
 _T = TypeVar("_T")
 _RETURN = "you are in the past, return to the present first (`trace live`)"

@@ -21,9 +21,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.session.proxy.protocol.wire import GdbPacketKind, GdbPacketStream, StubAddress, escape, frame
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
-from rvtrace_gdb.session.proxy.wire import GdbPacketKind, GdbPacketStream, StubAddress, escape, frame
 from tests.helpers import qemu
 from tests.helpers.cross_compiler import demo
 from tests.session.proxy.listed_past import ListedPast

@@ -83,8 +83,8 @@ class CallHistory:
         traps: dict[int, list[Event]] | None = None,
         turns: OwnerTurns = (),
     ) -> None:
-        """*begin*, *traps*: of a piece of a history (`decode.calls.pieces.numbered`): where it begins, and its traps with their
-        places. *turns*: of the owners of call stacks, where they are known.
+        """*begin*, *traps*: of a piece of a history (`decode.calls.pieces.numbered`): where it begins, and its traps
+        with their places. *turns*: of the owners of call stacks, where they are known.
         """
         self.history = history
         begins = (position for position, _ in turns)

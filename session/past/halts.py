@@ -1,6 +1,6 @@
 """Which halts of a history are those at which it is known what the debugger wrote.
 
-The proxy counts what gdb resumes (`session.proxy.write_log`), the trace shows where the hart goes on. Both are
+The proxy counts what gdb resumes (`session.proxy.writes.write_log`), the trace shows where the hart goes on. Both are
 lists in the order of time, and neither names the other's. A halt is believed to be one of the list only if that is
 certain: their numbers are the same, or the lists agree from a common end on, and no halt beside could be meant instead.
 

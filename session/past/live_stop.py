@@ -2,7 +2,8 @@
 
 It is read through gdb's connection (`trace connect`) or, where there is none, through the session's link to OpenOCD;
 the registers at the first question, memory in pages, each once. What gdb has written there meanwhile is not what the
-program left: the old content counts (`session.proxy.write_log`). Nothing is read any more once the target was resumed.
+program left: the old content counts (`session.proxy.writes.write_log`). Nothing is read any more once the target was
+resumed.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,8 +13,8 @@ from rvtrace_gdb.decode.program.csrs import SATP, F, X
 from rvtrace_gdb.decode.reconstruction.facts import KERNEL_HALF, KnownValue, StopState
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.proxy.backend import HartExtensionContext, memory_read
-from rvtrace_gdb.session.proxy.register_numbers import PC
-from rvtrace_gdb.session.proxy.write_log import WriteLog
+from rvtrace_gdb.session.proxy.protocol.register_numbers import PC
+from rvtrace_gdb.session.proxy.writes.write_log import WriteLog
 from rvtrace_gdb.session.sources import TraceSource
 from rvtrace_gdb.session.target.target_state import SavedTarget
 from rvtrace_gdb.support.extents import Extent, cut

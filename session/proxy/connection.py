@@ -13,11 +13,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from rvtrace_gdb.session.proxy.caretaker import OF_FRAMES
-from rvtrace_gdb.session.proxy.packets import Breakpoints, Threads
-from rvtrace_gdb.session.proxy.proxy_state import ProxyState, TargetState
-from rvtrace_gdb.session.proxy.register_numbers import packets_of, values_in
-from rvtrace_gdb.session.proxy.target_xml import TargetDescriptions
-from rvtrace_gdb.session.proxy.wire import (
+from rvtrace_gdb.session.proxy.protocol.packets import Breakpoints, Threads
+from rvtrace_gdb.session.proxy.protocol.register_numbers import packets_of, values_in
+from rvtrace_gdb.session.proxy.protocol.target_xml import TargetDescriptions
+from rvtrace_gdb.session.proxy.protocol.wire import (
     MUCH,
     NO_ADDRESS,
     GdbPacket,
@@ -30,6 +29,7 @@ from rvtrace_gdb.session.proxy.wire import (
     frame,
     unescape,
 )
+from rvtrace_gdb.session.proxy.proxy_state import ProxyState, TargetState
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.system import is_refusal
 from rvtrace_gdb.support.text import open_problem

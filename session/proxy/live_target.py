@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from rvtrace_gdb.session.proxy.backend import Extension, is_refusal
 from rvtrace_gdb.session.proxy.connection import Connection
-from rvtrace_gdb.session.proxy.packets import (
+from rvtrace_gdb.session.proxy.protocol.packets import (
     Breakpoint,
     MemorySplitter,
     PacketHandler,
@@ -18,11 +18,11 @@ from rvtrace_gdb.session.proxy.packets import (
     resume_of,
     stopped_thread,
 )
+from rvtrace_gdb.session.proxy.protocol.target_xml import in_hex
+from rvtrace_gdb.session.proxy.protocol.wire import GdbPacket, GdbPacketKind, frame, unescape
 from rvtrace_gdb.session.proxy.proxy_state import ProxyMode, ProxySetup
 from rvtrace_gdb.session.proxy.stepping import Stepper
-from rvtrace_gdb.session.proxy.target_xml import in_hex
-from rvtrace_gdb.session.proxy.wire import GdbPacket, GdbPacketKind, frame, unescape
-from rvtrace_gdb.session.proxy.write_watch import WriteWatch
+from rvtrace_gdb.session.proxy.writes.write_watch import WriteWatch
 from rvtrace_gdb.support.text import warning
 
 LIVE = in_hex(-1)

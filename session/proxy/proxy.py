@@ -21,10 +21,10 @@ from typing import TypeVar
 
 from rvtrace_gdb.session.proxy.backend import ExtensionContext, HartExtensionContext
 from rvtrace_gdb.session.proxy.connection import StubAbsent, StubConnection, StubGone
+from rvtrace_gdb.session.proxy.protocol.wire import Wire
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup, ProxyState, TargetState
 from rvtrace_gdb.session.proxy.router import Router
-from rvtrace_gdb.session.proxy.wire import Wire
-from rvtrace_gdb.session.proxy.write_log import WriteLog
+from rvtrace_gdb.session.proxy.writes.write_log import WriteLog
 from rvtrace_gdb.support import files
 from rvtrace_gdb.support.errors import RvtraceError
 from rvtrace_gdb.support.files import NotPrivate

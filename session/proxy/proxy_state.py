@@ -26,9 +26,9 @@ from typing import NamedTuple
 
 from rvtrace_gdb.session.proxy.backend import Extension, HartExtensionContext, LineBefore, ReplayBackend
 from rvtrace_gdb.session.proxy.calls import WaitingCalls
-from rvtrace_gdb.session.proxy.packets import HartOf, hart_of
-from rvtrace_gdb.session.proxy.wire import Shutdown, StubAddress
-from rvtrace_gdb.session.proxy.write_log import WriteLog
+from rvtrace_gdb.session.proxy.protocol.packets import HartOf, hart_of
+from rvtrace_gdb.session.proxy.protocol.wire import Shutdown, StubAddress
+from rvtrace_gdb.session.proxy.writes.write_log import WriteLog
 
 
 class TargetState(Enum):

@@ -13,13 +13,13 @@ Source: GDB manual, "Packets", "General Query Packets".
 from collections.abc import Mapping
 from contextlib import suppress
 
-from rvtrace_gdb.session.proxy import lldb
+from rvtrace_gdb.session.proxy.clients import lldb
 from rvtrace_gdb.session.proxy.connection import Connection, ConnectionEnded
 from rvtrace_gdb.session.proxy.live_target import NO_ACKNOWLEDGMENTS, LiveTarget, offered, own_features
-from rvtrace_gdb.session.proxy.packets import Breakpoint, PacketHandler, conditions_in, resume_of, thread_of
+from rvtrace_gdb.session.proxy.protocol.packets import Breakpoint, PacketHandler, conditions_in, resume_of, thread_of
+from rvtrace_gdb.session.proxy.protocol.target_xml import in_hex
+from rvtrace_gdb.session.proxy.protocol.wire import GdbPacket, GdbPacketKind, frame, unescape
 from rvtrace_gdb.session.proxy.stepping import Stepper
-from rvtrace_gdb.session.proxy.target_xml import in_hex
-from rvtrace_gdb.session.proxy.wire import GdbPacket, GdbPacketKind, frame, unescape
 from rvtrace_gdb.support.errors import silent
 
 _FEATURES = (

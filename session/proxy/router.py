@@ -10,15 +10,15 @@ import time
 from contextlib import suppress
 
 from rvtrace_gdb.session.proxy.caretaker import OF_FRAMES, Caretaker
+from rvtrace_gdb.session.proxy.clients.editor_steps import EditorSteps
+from rvtrace_gdb.session.proxy.clients.lldb import is_from_lldb, thread_stop
 from rvtrace_gdb.session.proxy.connection import Connection, ConnectionEnded, StubConnection, StubGone
-from rvtrace_gdb.session.proxy.editor_steps import EditorSteps
 from rvtrace_gdb.session.proxy.live_target import LiveTarget
-from rvtrace_gdb.session.proxy.lldb import is_from_lldb, thread_stop
-from rvtrace_gdb.session.proxy.packets import THREAD_LIST_QUERIES
+from rvtrace_gdb.session.proxy.protocol.packets import THREAD_LIST_QUERIES
+from rvtrace_gdb.session.proxy.protocol.wire import MUCH, NO_ADDRESS, GdbPacket, GdbPacketKind, Wire, WireGone, unescape
 from rvtrace_gdb.session.proxy.proxy_state import ProxyMode, ProxyState
 from rvtrace_gdb.session.proxy.replay_target import ReplayTarget
 from rvtrace_gdb.session.proxy.stepping import Stepper
-from rvtrace_gdb.session.proxy.wire import MUCH, NO_ADDRESS, GdbPacket, GdbPacketKind, Wire, WireGone, unescape
 from rvtrace_gdb.support.errors import RvtraceError
 
 _SILENT_SECONDS = 8.0  # until a peer that has sent nothing is taken for no stub; OpenOCD may probe flash first

@@ -21,12 +21,12 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 
-from rvtrace_gdb.session.proxy import lldb
-from rvtrace_gdb.session.proxy.agent_expressions import PastValues, is_zero
 from rvtrace_gdb.session.proxy.backend import NO_WATCHPOINTS, Hit, MovementStop, Watchpoints
+from rvtrace_gdb.session.proxy.clients import lldb
 from rvtrace_gdb.session.proxy.connection import Connection, StubGone
-from rvtrace_gdb.session.proxy.packets import Resume, resume_of
-from rvtrace_gdb.session.proxy.target_xml import in_hex
+from rvtrace_gdb.session.proxy.protocol.agent_expressions import PastValues, is_zero
+from rvtrace_gdb.session.proxy.protocol.packets import Resume, resume_of
+from rvtrace_gdb.session.proxy.protocol.target_xml import in_hex
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 FIRST_SECONDS = 1.0  # before the first line

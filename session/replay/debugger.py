@@ -15,11 +15,11 @@ from rvtrace_gdb.session.fork.errors import NoFork
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.proxy.backend import Extension, ExtensionContext, HartExtensionContext
-from rvtrace_gdb.session.proxy.packets import hart_of, number_of
+from rvtrace_gdb.session.proxy.protocol.packets import hart_of, number_of
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup, TargetState
-from rvtrace_gdb.session.proxy.wire import StubAddress
-from rvtrace_gdb.session.proxy.write_log import WriteLog
+from rvtrace_gdb.session.proxy.writes.write_log import WriteLog
 from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
 from rvtrace_gdb.session.queries.lists.search import ListQuery
 from rvtrace_gdb.session.replay.reverse_lines import lines_before

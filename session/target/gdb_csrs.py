@@ -25,8 +25,8 @@ from rvtrace_gdb.session.proxy.backend import (
     memory_read,
     replies,
 )
-from rvtrace_gdb.session.proxy.target_xml import READ, TARGET, TargetXml, in_hex
-from rvtrace_gdb.session.proxy.wire import unescape
+from rvtrace_gdb.session.proxy.protocol.target_xml import READ, TARGET, TargetXml, in_hex
+from rvtrace_gdb.session.proxy.protocol.wire import unescape
 from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.rpc.protocol import PROTOCOL, BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session

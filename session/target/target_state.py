@@ -18,8 +18,8 @@ from rvtrace_gdb.decode.reconstruction.facts import MemoryRange, own_ram
 from rvtrace_gdb.session.capture.model import SavedAt, SavedMemory, SavedRegisters
 from rvtrace_gdb.session.description.memory import rams
 from rvtrace_gdb.session.errors import BadOption
-from rvtrace_gdb.session.proxy.register_numbers import PC
-from rvtrace_gdb.session.proxy.write_log import KeptWrites
+from rvtrace_gdb.session.proxy.protocol.register_numbers import PC
+from rvtrace_gdb.session.proxy.writes.write_log import KeptWrites
 from rvtrace_gdb.session.target.link import Link, WithCsrs, csrs_of, halted_of, other_type
 from rvtrace_gdb.session.target.saved_registers import NAMES, read_registers
 from rvtrace_gdb.support.errors import Cancelled, Progress, RvtraceError, silent

@@ -25,10 +25,10 @@ from rvtrace_gdb.session import report
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.program import placement
 from rvtrace_gdb.session.proxy.backend import RegisterBatches
+from rvtrace_gdb.session.proxy.clients.program_files import ProgramFiles
 from rvtrace_gdb.session.proxy.connection import StubAbsent
-from rvtrace_gdb.session.proxy.program_files import ProgramFiles
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from rvtrace_gdb.session.proxy.proxy import Proxy, listen_at_port
-from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.session.replay.debugger import PlainService, ProxyDebugger
 from rvtrace_gdb.session.replay.record_btrace import Btrace
 from rvtrace_gdb.session.session import Session

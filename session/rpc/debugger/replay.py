@@ -51,7 +51,7 @@ from rvtrace_gdb.session.errors import OtherTarget
 from rvtrace_gdb.session.past.choice import past_of
 from rvtrace_gdb.session.past.past import Past
 from rvtrace_gdb.session.proxy.backend import RegisterBatches
-from rvtrace_gdb.session.proxy.wire import StubAddress
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from rvtrace_gdb.session.replay.debugger import Destination, NotConnected, NotOnHart, ProxyDebugger, debugger_of
 from rvtrace_gdb.session.replay.gdb_commands import GdbCommands
 from rvtrace_gdb.session.replay.record_btrace import Btrace, BtraceRequest

@@ -7,7 +7,7 @@ import pytest
 from rvtrace_gdb.decode.calls import call_tree
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.frames import CallFrames
-from rvtrace_gdb.decode.calls.pieces.numbered import frames as part_frames
+from rvtrace_gdb.decode.calls.pieces import frames as part_frames
 from rvtrace_gdb.decode.calls.stacks import frame as frame_module
 from rvtrace_gdb.decode.calls.stacks import stack
 from rvtrace_gdb.decode.calls.stacks.frame import DEPTH_AT_MOST, UNKNOWN, StackOperationKind

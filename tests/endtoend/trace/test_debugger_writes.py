@@ -17,7 +17,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.past.halts import begins_as_saved, halt_writes
 from rvtrace_gdb.session.past.live_stop import live_stop
 from rvtrace_gdb.session.past.saved_facts import known_of
-from rvtrace_gdb.session.proxy.wire import StubAddress
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.extents import Extent

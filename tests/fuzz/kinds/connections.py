@@ -9,9 +9,9 @@ import struct
 import threading
 from typing import Any
 
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
-from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from rvtrace_gdb.transport.simulated.machine import build
 from rvtrace_gdb.transport.simulated.server import Server, listen_tcp

@@ -13,7 +13,7 @@ from rvtrace_gdb.session.past.live_stop import LiveStop, ThroughGdb, ThroughLink
 from rvtrace_gdb.session.proxy import calls
 from rvtrace_gdb.session.proxy.backend import ExtensionContext
 from rvtrace_gdb.session.proxy.proxy import Proxy
-from rvtrace_gdb.session.proxy.write_log import KeptWrites
+from rvtrace_gdb.session.proxy.writes.write_log import KeptWrites
 from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.target_state import SavedTarget, SaveRequest

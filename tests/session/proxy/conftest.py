@@ -7,9 +7,9 @@ from contextlib import ExitStack
 import pytest
 
 from rvtrace_gdb.session.proxy.backend import Extension
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
-from rvtrace_gdb.session.proxy.wire import StubAddress
 from tests.session.proxy.fakes import Client, FakeStub, fake_stub
 from tests.session.proxy.listed_past import ListedPast
 

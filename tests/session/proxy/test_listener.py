@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.session.proxy import proxy as replay_proxy
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from rvtrace_gdb.session.proxy.proxy import ListenFailed, Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
-from rvtrace_gdb.session.proxy.wire import StubAddress
 from tests.session.proxy.conftest import PCS
 from tests.session.proxy.fakes import fake_stub, packet
 from tests.session.proxy.listed_past import ListedPast

@@ -7,7 +7,7 @@ import socket
 import pytest
 
 from rvtrace_gdb.session.proxy.connection import StubConnection
-from rvtrace_gdb.session.proxy.wire import StubAddress
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from tests.session.proxy.conftest import Between
 from tests.session.proxy.fakes import STOP, packet
 

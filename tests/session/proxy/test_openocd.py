@@ -5,9 +5,9 @@ import threading
 from pathlib import Path
 
 from rvtrace_gdb.console.bench.rig import Rig
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
-from rvtrace_gdb.session.proxy.wire import StubAddress
 from tests.gdbext.gdb_process import run_gdb
 from tests.helpers.cross_compiler import demo
 from tests.session.proxy.listed_past import ListedPast

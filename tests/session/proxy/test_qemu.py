@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
-from rvtrace_gdb.session.proxy.wire import StubAddress
 from tests.gdbext.gdb_process import INTERRUPT, run_gdb
 from tests.helpers import qemu
 from tests.helpers.amounts import long_only, thorough

@@ -10,9 +10,9 @@ import pytest
 
 from rvtrace_gdb.session.proxy import router
 from rvtrace_gdb.session.proxy.backend import ExtensionContext
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup, TargetState
-from rvtrace_gdb.session.proxy.wire import StubAddress
 from tests.helpers.wait import until
 from tests.session.proxy.conftest import PCS, Between
 from tests.session.proxy.fakes import packet

@@ -13,7 +13,7 @@ from rvtrace_gdb.controlregs.target import CsrAccess
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import ErrorsHidden, HartUnreachable, NoNumbers, NoWay
 from rvtrace_gdb.session.proxy.backend import ExtensionContext, RegisterBatches
-from rvtrace_gdb.session.proxy.wire import StubAddress
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.rpc.protocol import BadRequest, CannotAsk, ClientFailed
 from rvtrace_gdb.session.session import Session

@@ -14,8 +14,8 @@ from rvtrace_gdb.session.capture.file import load
 from rvtrace_gdb.session.capture.model import Capture, SavedAt, SavedMemory, SavedRegisters
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.errors import BadOption
-from rvtrace_gdb.session.proxy.register_numbers import PC
-from rvtrace_gdb.session.proxy.write_log import KeptWrites
+from rvtrace_gdb.session.proxy.protocol.register_numbers import PC
+from rvtrace_gdb.session.proxy.writes.write_log import KeptWrites
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.target.saved_registers import read_registers
 from rvtrace_gdb.session.target.target_state import SavedTarget, SaveRequest, ranges_of

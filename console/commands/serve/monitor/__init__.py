@@ -36,8 +36,8 @@ from rvtrace_gdb.console.progress import WATCH
 from rvtrace_gdb.session import report
 from rvtrace_gdb.session.proxy.backend import ExtensionContext
 from rvtrace_gdb.session.proxy.connection import ConnectionEnded, StubGone
+from rvtrace_gdb.session.proxy.protocol.wire import WireGone
 from rvtrace_gdb.session.proxy.stepping import ReplayProgress
-from rvtrace_gdb.session.proxy.wire import WireGone
 from rvtrace_gdb.session.replay.debugger import ProxyDebugger
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.support.errors import RvtraceError

@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.reconstruction.facts import HartMachine, KnownState
 from rvtrace_gdb.session.past.past import INSTRUCTION, NoWrite, PastWrite, WantedAccess
 from rvtrace_gdb.session.past.reconstructed.facts import HartFacts
 from rvtrace_gdb.session.past.reconstructed.past import ReconstructedPast
-from rvtrace_gdb.session.proxy.target_xml import TargetXml
+from rvtrace_gdb.session.proxy.protocol.target_xml import TargetXml
 from rvtrace_gdb.support.extents import Extent
 from tests.decode.reconstruction.spike_history import history_of, states
 from tests.helpers.amounts import sparse

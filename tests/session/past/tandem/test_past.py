@@ -9,7 +9,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.tandem.protocol import AdditionalState, Instr, StateId, TandemParameters
 from rvtrace_gdb.decode.tandem.wording import regno_of
 from rvtrace_gdb.session.past.tandem.past import TandemPast
-from rvtrace_gdb.session.proxy.target_xml import TargetXml
+from rvtrace_gdb.session.proxy.protocol.target_xml import TargetXml
 from rvtrace_gdb.session.replay.timeline import Timeline
 from rvtrace_gdb.support.errors import silent
 from tests.decode.program.elves import build

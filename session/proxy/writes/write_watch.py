@@ -9,13 +9,13 @@ import re
 from contextlib import suppress
 
 from rvtrace_gdb.decode.program.csrs import FCSR, FFLAGS, FRM, MIE, MIP, MSTATUS, SIE, SIP, SSTATUS, X
+from rvtrace_gdb.session.proxy.clients.monitor_commands import Effect, effect_of_packet
 from rvtrace_gdb.session.proxy.connection import Connection
-from rvtrace_gdb.session.proxy.monitor_commands import Effect, effect_of_packet
-from rvtrace_gdb.session.proxy.packets import canonical
-from rvtrace_gdb.session.proxy.register_numbers import GDB_PC, PC, debug_number, numbered, pc_in, value_of
-from rvtrace_gdb.session.proxy.target_xml import TargetXml, XmlRegister
-from rvtrace_gdb.session.proxy.wire import unescape
-from rvtrace_gdb.session.proxy.write_log import StubHart
+from rvtrace_gdb.session.proxy.protocol.packets import canonical
+from rvtrace_gdb.session.proxy.protocol.register_numbers import GDB_PC, PC, debug_number, numbered, pc_in, value_of
+from rvtrace_gdb.session.proxy.protocol.target_xml import TargetXml, XmlRegister
+from rvtrace_gdb.session.proxy.protocol.wire import unescape
+from rvtrace_gdb.session.proxy.writes.write_log import StubHart
 from rvtrace_gdb.support.extents import Extent
 
 _SAME = {FFLAGS: FCSR, FRM: FCSR, SSTATUS: MSTATUS, SIE: MIE, SIP: MIP}

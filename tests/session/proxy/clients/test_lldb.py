@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from rvtrace_gdb.session.proxy.protocol.wire import StubAddress
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
-from rvtrace_gdb.session.proxy.wire import StubAddress
 from rvtrace_gdb.support.errors import Progress, RvtraceError
 from tests.session.proxy.conftest import CODE, PCS, Between
 from tests.session.proxy.fakes import Client, fake_stub

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from rvtrace_gdb.session.proxy.backend import Watchpoint, Watchpoints
-from rvtrace_gdb.session.proxy.wire import escaped_within, unescape
+from rvtrace_gdb.session.proxy.protocol.wire import escaped_within, unescape
 
 HARTS_AT_MOST = 4096  # numbers above are threads of an operating system, or the only one of a target without threads
 _THREAD = re.compile(rb"(?:p(-?[0-9a-fA-F]+)\.)?(-?[0-9a-fA-F]+)$")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rvtrace_gdb.session.proxy.wire import (
+from rvtrace_gdb.session.proxy.protocol.wire import (
     LONGEST,
     GdbPacket,
     GdbPacketKind,

@@ -16,7 +16,7 @@ Source: what CodeLLDB 1.12 sends (its `debug_session.rs`).
 import re
 
 from rvtrace_gdb.session.proxy.connection import Connection
-from rvtrace_gdb.session.proxy.packets import resume_of
+from rvtrace_gdb.session.proxy.protocol.packets import resume_of
 from rvtrace_gdb.support.errors import Cancelled, RvtraceError
 
 _THREAD = re.compile(b"Hc[1-9a-f]")  # rvtrace_lldb.py names a thread with a zero, and LLDB itself runs

@@ -12,7 +12,7 @@ replies), and what LLDB 23 sends.
 from collections.abc import Iterable
 
 from rvtrace_gdb.session.proxy.backend import MemoryPart
-from rvtrace_gdb.session.proxy.packets import canonical
+from rvtrace_gdb.session.proxy.protocol.packets import canonical
 
 _ASKS = (b"QThreadSuffixSupported", b"QListThreadsInStopReply", b"qHostInfo", b"qProcessInfo", b"jThreadsInfo")
 _SECONDS = 60  # for an answer, as for gdb where `set remotetimeout 60` is; LLDB waits 5

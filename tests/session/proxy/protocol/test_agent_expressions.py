@@ -2,8 +2,8 @@
 
 import pytest
 
-from rvtrace_gdb.session.proxy.agent_expressions import PastValues, is_zero
-from rvtrace_gdb.session.proxy.packets import Breakpoint, Breakpoints, conditions_in
+from rvtrace_gdb.session.proxy.protocol.agent_expressions import PastValues, is_zero
+from rvtrace_gdb.session.proxy.protocol.packets import Breakpoint, Breakpoints, conditions_in
 
 VALUES = PastValues({10: 7, 11: (1 << 64) - 3}.get, lambda address, size: b"\x85\xff\x00\x01"[address : address + size])
 ZERO = [

@@ -7,7 +7,7 @@ gdb's numbers of x and f registers and of the pc are those of its riscv-tdep.h; 
 from collections.abc import Sequence
 
 from rvtrace_gdb.decode.program.csrs import CSRS, F, X
-from rvtrace_gdb.session.proxy.target_xml import TargetXml, XmlRegister
+from rvtrace_gdb.session.proxy.protocol.target_xml import TargetXml, XmlRegister
 
 PC = -1
 GDB_PC = 32

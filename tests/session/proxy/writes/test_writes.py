@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from rvtrace_gdb.session.capture.model import DebuggerWrites
-from rvtrace_gdb.session.proxy.monitor_commands import Effect, effect_of
-from rvtrace_gdb.session.proxy.write_log import WriteLog, joined
+from rvtrace_gdb.session.proxy.clients.monitor_commands import Effect, effect_of
+from rvtrace_gdb.session.proxy.writes.write_log import WriteLog, joined
 from rvtrace_gdb.support.extents import Extent
 from tests.helpers.wait import until
 from tests.session.proxy.conftest import Between

@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple, Self
 
 from rvtrace_gdb.session.past.past import TracedRegisters
-from rvtrace_gdb.session.proxy.packets import Threads
+from rvtrace_gdb.session.proxy.protocol.packets import Threads
+from rvtrace_gdb.session.proxy.protocol.wire import escaped_within, unescape
 from rvtrace_gdb.session.proxy.proxy_state import ProxyState
-from rvtrace_gdb.session.proxy.wire import escaped_within, unescape
 
 NAME = "trace_pos"
 _LOWEST = 0x4000  # of trace_pos: above all CSRs and vendors' registers

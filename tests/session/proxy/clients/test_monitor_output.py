@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from rvtrace_gdb.session.proxy.backend import Extension, ExtensionContext
 from rvtrace_gdb.session.proxy.connection import Connection
+from rvtrace_gdb.session.proxy.protocol.wire import MUCH, WireGone
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
-from rvtrace_gdb.session.proxy.wire import MUCH, WireGone
 from tests.gdbext.gdb_process import some_gdbs
 from tests.gdbext.test_interrupt import Gdb
 from tests.helpers.wait import until

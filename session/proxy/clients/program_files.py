@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 
 from rvtrace_gdb.session.proxy.backend import ExtensionContext
-from rvtrace_gdb.session.proxy.wire import escaped_within
+from rvtrace_gdb.session.proxy.protocol.wire import escaped_within
 
 _EXEC_FILE = b"qXfer:exec-file:read:"
 _REFUSED = b"F-1,%x"

@@ -1,0 +1,1 @@
+"""What debuggers do beside that, or need: LLDB, its buttons in editors, monitor commands, the program's file."""
