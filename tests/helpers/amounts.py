@@ -13,16 +13,16 @@ from typing import Any, TypeVar
 import pytest
 
 LONG = os.environ.get("RVTRACE_TEST_LONG", "0") not in ("", "0")
-_SHARE, _STRIDE = 10, 3
+_SHARE, _FEWEST, _STRIDE = 20, 6, 3
 _Case = TypeVar("_Case")
 
 
 def some_of(count: int, share: int = _SHARE) -> int:
-    """Return how many of *count* cases are tried: a tenth, but 10 at least; in the long run all of them.
+    """Return how many of *count* cases are tried: a twentieth, but 6 at least; in the long run all of them.
 
-    *share*: another part than a tenth, where so few take every way through what is tested.
+    *share*: another part than a twentieth, where so few take every way through what is tested.
     """
-    return count if LONG else min(count, max(10, count // share))
+    return count if LONG else min(count, max(_FEWEST, count // share))
 
 
 def sparse(every: int) -> int:

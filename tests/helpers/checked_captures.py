@@ -14,7 +14,7 @@ from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
 from tests.helpers.reference_streams import FOLDER
 
 ELF = FOLDER / "towers.elf"
-_ROWS = 15_000
+_ROWS = 7_000
 
 
 def capture(folder: Path, *options: str) -> Path:

@@ -57,7 +57,7 @@ def repeated(rng: random.Random, pcs: Sequence[int], depth: int) -> tuple[int, .
     return RepeatPath(inner, rng.choice([2, 3, 4, 9])) if rng.random() < 0.7 else inner
 
 
-@each_seed(range(600, 1000), share=10)
+@each_seed(range(600, 1000))
 def test_as_a_walk_over_single_instructions(seed: int) -> None:
     case, rng = Case(seed), random.Random(seed)
     expected = walked(case, case.pcs, case.chains)
