@@ -81,14 +81,16 @@ def _written_parts(query: PastQuery, request: PastRequest, place: dict[str, Any]
 def _part_change(
     query: PastQuery, place: dict[str, Any], part: ValuePart, writer: ValueWriter
 ) -> answer_text.ValueChange:
-    if part.bits is not None:
-        shift, count = part.bits
-        both = (None if it is None else hex(it >> shift & (1 << count) - 1) for it in (writer.old, writer.new))
-        return answer_text.ValueChange(part.suffix, *both)
     if writer.store is None:
         return _change(query, part.suffix, writer)
     first, start = place["where"][0], place["where"][0] + part.offset
     begin, end = max(writer.store[0], start) - first, min(sum(writer.store), start + part.size) - first
+    if part.bits is not None and end - begin == part.size:
+        shift, count = part.bits
+        both = (None if it is None else hex(it >> shift & (1 << count) - 1) for it in (writer.old, writer.new))
+        return answer_text.ValueChange(part.suffix, *both)
+    if part.bits is not None:
+        return _change(query, part.suffix, writer)
     write, position = WrittenBytes(first, begin, end, writer.window), history_position(query.number)
     named = text_in_part(query.session, query.selected, part, position, write, query.shown.progress)
     if named is None:

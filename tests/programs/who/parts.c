@@ -17,6 +17,7 @@ struct device {
     } place;
     struct device *next;
     int never;
+    unsigned four : 4, ten : 10;
 } device;
 int table[20];
 
@@ -37,6 +38,8 @@ int main(void)
     it->high = 21;
     it->low = 3;
     it->next = &device;
+    it->ten = 0x155;
+    ((volatile uint8_t *)it)[36] = 0x5a; /* some of the bits of two */
     it->gain[0] = 4;
     finish();
     return 0;

@@ -25,7 +25,9 @@ _MOST = 16
 _MEMBERS = {
     "device.gain": (0, 6), "device.low": (6, 1), "device.high": (6, 1), "device.byte": (8, 1), "device.word": (8, 4),
     "device.flags": (12, 2), "device.place": (16, 8), "device.next": (24, 8), "device.never": (32, 4),
+    "device.four": (36, 1), "device.ten": (36, 2),
 }  # fmt: skip
+_NO_NUMBERS = ("device.low", "device.high", "device.four", "device.next", "device.flags")
 _ELEMENTS = {f"table[{number}]": (4 * number, 4) for number in range(20)}
 
 
@@ -84,8 +86,8 @@ def test_the_last_writer_of_each_part_is_spikes(
     assert [it["number"] for it in row["parts"]] == [stored.last(whole, *place) for place in shown.values()]
     assert row["number"] == max(stored.last(whole, *place) for place in parts.values())
     for it, (name, place) in zip(row["parts"], shown.items(), strict=True):
-        assert it["what"] == name or it["what"].startswith((f"{name}[", f"{name}."))
-        if it["what"] == name and name not in ("device.low", "device.high", "device.next", "device.flags"):
+        assert it["what"] in (name, f"byte 0 of {name}") or it["what"].startswith((f"{name}[", f"{name}."))
+        if it["what"] == name and name not in _NO_NUMBERS:
             assert int(it["new"].split()[0], 0) == stored.content(whole, *place)
     assert len({it["number"] for it in row["parts"]}) > 6
 
@@ -97,6 +99,8 @@ def test_members_have_their_own_values(stored: Stored, capsys: pytest.CaptureFix
     assert said["device.low"] == ("0x0", "0x3") and said["device.high"] == ("0x15", "0x15"), "one store for both"
     assert said["device.gain[0]"] == ("0", "4") and said["device.place.x"] == ("0", "8")
     assert said["device.word"] == (str(0x01020304), str(0x01020309)), "the byte in it was written"
+    assert said["device.four"] == ("0x0", "0xa"), "of 0x5a"
+    assert said["byte 0 of device.ten"] == ("0x50", "0x5a"), "0x155 is 0x1550 behind four bits"
     (own,) = (it for it in row["parts"] if it["what"] == "device.next")
     assert "<device>" in own["new"]
 
