@@ -81,6 +81,10 @@ def gdb_environ(**more: str) -> dict[str, str]:
     return {**keep, "TERM": "dumb", "LC_ALL": LOCALE, "RVTRACE_PYTHON": python_stub(), "RVTRACE_CACHE": "", **more}
 
 
+_LONGEST = 540
+"""Seconds for one gdb, less than pytest allows a test: the longest, with a target, take five minutes where four run on
+two processors that others use, too.
+"""
 _LATE = re.compile(r"keep_alive\(\) was not invoked in the .*\n")
 """What OpenOCD says while the program runs, and gdb prints, when the machine stood still for a second."""
 
@@ -115,7 +119,7 @@ def run_gdb(elf: Path | None, commands: list[str], gdb: str = GDB, **environ: st
         words += [word for command in marked for word in ("-ex", command)]
     words += ["-ex", f"echo {_END}"]
     done = subprocess.run(
-        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=_LONGEST,
         env=gdb_environ(**environ), check=False,
     )  # fmt: skip
     text = in_time(done.stdout.decode(errors="replace"))
@@ -140,7 +144,7 @@ class KeptGdb:
         """What each command printed, as `run_gdb`."""
         assert self._process.stdin is not None and self._process.stdout is not None
         lines = [line for marked in _marked(commands) for line in marked]
-        limit = Timer(300, self._process.kill)
+        limit = Timer(_LONGEST, self._process.kill)
         limit.start()
         self._process.stdin.write("".join(f"{line}\n" for line in [*lines, f"echo {_END}"]).encode())
         self._process.stdin.flush()

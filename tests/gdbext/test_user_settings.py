@@ -10,7 +10,7 @@ import pytest
 from rvtrace_gdb.console.bench.rig import Rig
 from rvtrace_gdb.console.main import main
 from tests.gdbext.gdb_process import SOURCE, run_gdb, some_gdbs
-from tests.helpers.amounts import LONG, thorough
+from tests.helpers.amounts import LONG, long_only, thorough
 from tests.helpers.cross_compiler import demo
 
 ANSWERS = Path(__file__).with_name("answers.py")
@@ -67,11 +67,12 @@ def test_answers_are_the_same(capture: tuple[Path, Path], what: str, gdb: str, t
 
 @thorough("test_answers_are_the_same")
 @some_gdbs
-def test_answers_on_a_target_are_the_same(capture: tuple[Path, Path], gdb: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("what", ["settings", *long_only("languages")])
+def test_answers_on_a_target_are_the_same(capture: tuple[Path, Path], what: str, gdb: str, tmp_path: Path) -> None:
     """In Ada the name of a function is a call of it, in the program."""
     with Rig(capture[0], tmp_path / "rig", "--filters=4", "--comparators=4", "--ctr", "1.0") as rig:
         commands = [SOURCE, f"set trace target {rig.target_file}", f"trace connect :{rig.gdb_port}"]
-        table = f"{LIVE_LONG!r} + languages()" if LONG else repr(LIVE)
+        table = "languages()" if what == "languages" else repr(LIVE_LONG if LONG else LIVE)
         assert differences(capture[0], commands, f"{table}, LIVE", gdb, tmp_path) >= len(LIVE)
 
 

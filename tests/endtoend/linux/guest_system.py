@@ -24,9 +24,13 @@ MODULES = ("virtio_blk", "virtio_mmio")
 _NAMES, _SWITCHES, _TEXT, _DISK = 24 << 20, 28 << 20, 32 << 20, 128 << 20  # as guest/init.c has them
 _TEXT_SIZE, _MODULE_SIZE = 16 << 20, 64 << 10
 IMAGE_AT, _TEXT_AT = 0xFFFFFFFF80000000, 0xFFFFFFFF80002000
-_SAVED = ("0xffffffff81a00000-0xffffffff81e80000", "0xff60000002000000-0xff60000005000000")
-"""Memory that rvtrace saves where the trace ends: the variables of the kernel, and what it allocates, behind its image
-in the map of all RAM (in Sv57: Documentation/arch/riscv/vm-layout.rst).
+_SAVED = (
+    "0xffffffff81a00000-0xffffffff81e80000", "0xff60000000080000-0xff60000000200000",
+    "0xff60000000e00000-0xff60000001200000", "0xff60000002000000-0xff60000005000000",
+)  # fmt: skip
+"""Memory that rvtrace saves where the trace ends: the variables of the kernel, and what it allocates, in the map of all
+RAM (in Sv57: Documentation/arch/riscv/vm-layout.rst): between the firmware and its image, where its code for the start
+has been, and behind it. Tasks are in any of them. More than 64 MiB rvtrace does not save.
 """
 _COMPILER = "riscv64-unknown-elf-gcc -O1 -g -nostdlib -static -march=rv64gc -mabi=lp64d -mcmodel=medany"
 _LINKED = "-Wl,-z,max-page-size=4096 -Wl,--build-id=none"

@@ -30,6 +30,10 @@ class Code:
         symbols = _output("riscv64-unknown-elf-nm", str(elf)).split("\n")
         self.symbols = {words[2]: int(words[0], 16) for words in map(str.split, symbols) if len(words) == 3}
 
+    def function(self, pc: int) -> int:
+        """Where the function begins in which an instruction is."""
+        return max(address for address in self.symbols.values() if address <= pc)
+
 
 class Walk:
     """The model. *handlers*: addresses that nothing but a trap leads to."""
