@@ -207,7 +207,7 @@ class Programs:
         image = self._base(base, mapped, xlen)
         add_others(image, base[1:])
         self.kernel.add_to(image)
-        files = MappedFiles(given, self.sysroot)
+        files = MappedFiles(given, absolute(self.sysroot))
         images = tuple(
             captured_image(process_image(mappings, files, image.xlen), name, scontext=scontext)
             for scontext, name, mappings in maps
@@ -237,6 +237,11 @@ class Programs:
         self.kernel.add_to(memory)
         patched = (*capture.patched, *memory.code)
         return replace(capture, patched=patched, elfs=(*capture.elfs, *files_beside(memory)))
+
+
+def absolute(folder: str | None) -> str | None:
+    """Return the whole path of a folder, if there is one: names of files in captures mean the same everywhere."""
+    return None if folder is None else os.path.abspath(folder)
 
 
 def elf_name(text: str) -> str:

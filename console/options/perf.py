@@ -11,6 +11,7 @@ from rvtrace_gdb.console.options.inputs import (
     ImportedCapture,
     Programs,
     RawError,
+    absolute,
     number_from,
     title,
 )
@@ -72,5 +73,5 @@ class PerfTrace:
             raise RawError(f"{title(file)}: cannot be read: {error.strerror}") from None
         elves = tuple(os.path.abspath(elf) for elf in programs.elves)
         vdso = None if programs.vdso is None else os.path.abspath(programs.vdso)
-        found = PerfPrograms(elves, vdso, programs.sysroot, programs.kernel)
+        found = PerfPrograms(elves, vdso, absolute(programs.sysroot), programs.kernel)
         return ImportedCapture(import_perf_data(recording, found, options_of(recording.xlen), self.pid), [])

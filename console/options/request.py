@@ -286,7 +286,9 @@ class RequestedTrace:
         if self.file in OPEN_TRACES:
             return OPEN_TRACES[self.file].session.capture()
         if self.raw is not None:
-            return self.of_program().capture(file_bytes(self.file), None)
+            data = None if self.file == "-" else file_bytes(self.file)  # that it is not there is said first
+            program = self.of_program()
+            return program.capture(file_bytes(self.file) if data is None else data, None)
         return self._core_dump() or self.programs.added_to(load(self.file))
 
     def imported(self, progress: Progress = silent) -> ImportedCapture:

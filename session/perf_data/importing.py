@@ -55,6 +55,17 @@ class NoProcess(RvtraceError):
         super().__init__(f"{path}: process {pid} has no trace; those that have: {found}")
 
 
+class WholeCpus(RvtraceError):
+    """A process was chosen, and the trace is that of CPUs, whatever ran there."""
+
+    def __init__(self, path: str, pid: int) -> None:
+        self.pid = pid
+        super().__init__(
+            f"{path}: its trace is that of whole CPUs (perf record -a or -C), not of process {pid}: import it without"
+            f" --pid; `rvtrace functions FILE --process {pid}`, and others, show that process alone"
+        )
+
+
 _EncodersAndSinks = tuple[tuple[CapturedEncoder, ...], tuple[CapturedSink, ...]]
 
 
@@ -97,6 +108,13 @@ class _Importing:
         self.pid = self.pid if self.pid is not None else next(iter(what), None)
         self.images.pid = self.pid
 
+    def _refuse_pid(self, pid: int) -> None:
+        """Say that no process can be chosen. Raises NoProcess, WholeCpus."""
+        known = {it: printable(one.name) or "without a name" for it, one in self.recording.processes.items() if it > 0}
+        if pid not in known:
+            raise NoProcess(self.recording.path, pid, known)
+        raise WholeCpus(self.recording.path, pid)
+
     def _process_name(self, pid: int) -> str:
         process = self.recording.processes.get(pid)
         return f"{printable(process.name)}, " if process is not None and process.name else ""
@@ -134,7 +152,7 @@ class _Importing:
         return replace(capture, images=found, threads=threads)
 
     def _traced(self) -> _EncodersAndSinks:
-        """Return the encoder and the trace of each CPU. Raises NoProcess."""
+        """Return the encoder and the trace of each CPU. Raises NoProcess, WholeCpus."""
         restarts = isinstance(self.options, Options) and self.options.dialect.name == SIFIVE.name
         timed, conversion = self._is_timed(self.options), self.recording.conversion
         times = None
@@ -142,6 +160,8 @@ class _Importing:
             times = MessageTimes(self.options, self.recording.xlen, conversion)
         traces = CpuTraces(self.recording, restarts=restarts, timed=timed, times=times)
         sizes = traces.sizes()
+        if self.pid is not None and set(sizes) == {0}:
+            self._refuse_pid(self.pid)
         if len(sizes) == 1 or (self.pid is not None and 0 not in sizes):
             self._choose_pid({pid: counted(size, "byte") for pid, size in sizes.items()})
         self.images.pid = self.pid = self.pid or None

@@ -346,3 +346,28 @@ def test_threads_of_etrace(one: Program, other: Program, tmp_path: Path) -> None
     found = [history.context_at(len(one.ran) // 2), history.context_at(len(history) - 9)]
     assert [(it.prv, it.scontext) for it in found] == [(0, 100), (0, 100)]
     assert [it.scontext for _, it in history.contexts if it.prv == 0][:3] == [100, 200, 100]
+
+
+def test_no_process_of_whole_cpus_can_be_chosen(
+    one: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = Recorder()
+    writer.id_index((1, 0, 0, -1))
+    started(writer, one.elf, 100)
+    writer.switch(100, time=10, other=0)
+    writer.piece(one.data, pid=1, time=20)
+    (tmp_path / "perf.data").write_bytes(writer.written())
+    words = ["--settings", str(one.settings), "--elf", str(one.elf), "--quiet", "-o", str(tmp_path / "it.rvt")]
+    for pid, why in (
+        (100, "of whole CPUs (perf record -a or -C), not of process 100: import it without --pid"),
+        (7, "process 7 has no trace; those that have: 100 (one)"),
+    ):
+        assert main(["import", str(tmp_path / "perf.data"), *words, "--pid", str(pid)]) == 1
+        assert why in capsys.readouterr().err
+
+
+def test_a_file_that_is_not_there_is_said_before_its_program_is_missed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", str(tmp_path / "perf.data"), "-o", str(tmp_path / "it.rvt")]) == 1
+    assert "perf.data: cannot be read: No such file or directory" in capsys.readouterr().err
