@@ -1,6 +1,6 @@
 """A hart's past as findings look at it: a part of its history, its program, its calls, what its handlers ran."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,6 +9,7 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory, addresses
 from rvtrace_gdb.decode.calls.call_tree import CallNode
 from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
 from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.tree.programs import FunctionPrograms
 from rvtrace_gdb.decode.history.events import EventKind, Trap
 from rvtrace_gdb.decode.history.history import GAP, Event, History, RepeatPath
 from rvtrace_gdb.decode.history.reverse_search import AddressSearch
@@ -43,6 +44,26 @@ class LastInstructions(NamedTuple):
     positions: list[int]
     pcs: list[int]
     handlers: frozenset[int]
+
+
+class ProgramStretches:
+    """The programs that ran in a history, and from where on each."""
+
+    def __init__(self, history: History, program: ContextImages) -> None:
+        changes = [(at, program.image_of(context)) for at, context in history.contexts] or [(0, program.base)]
+        kept = [it for number, it in enumerate(changes) if not number or it[1] is not changes[number - 1][1]]
+        self.begins = [at for at, _ in kept]
+        self.images = list({id(image): image for _, image in kept}.values())
+        self.functions = FunctionPrograms(self.images)
+        self._numbers = [next(n for n, it in enumerate(self.images) if it is image) for _, image in kept]
+
+    def number_at(self, position: int) -> int:
+        """Return the number in `images` of the program that runs at a position."""
+        return self._numbers[max(bisect_right(self.begins, position) - 1, 0)]
+
+    def image_at(self, position: int) -> Image:
+        """Return the program that runs at a position."""
+        return self.images[self.number_at(position)]
 
 
 class Evidence:
@@ -106,6 +127,15 @@ class Evidence:
 
         turns = known_tasks(self.session, self.selected, self.progress)
         return None if turns is None else TaskRooms(turns)
+
+    @cached_property
+    def programs(self) -> "ProgramStretches":
+        """The programs that ran in the history, and where."""
+        return ProgramStretches(self.history, self.program)
+
+    def code_of(self, image: Image) -> Code:
+        """Return the code of a program that ran."""
+        return self.code if image is self.image else Code(image, {})
 
     def up_to(self, stop: int) -> "Evidence":
         """Return what there is up to a position."""

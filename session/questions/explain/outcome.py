@@ -78,7 +78,7 @@ def _calls_before(evidence: Evidence, places: ProgramPlaces, stop: int, most: in
     for run in islice(_runs_before(evidence, _function_number(evidence, stop)), _RUNS_MOST):
         if run.begin < evidence.part.start:
             break
-        if run.pc == GAP or evidence.function_start(run.pc) != run.pc:
+        if run.pc == GAP or evidence.programs.image_at(run.begin).function(run.pc) != run.pc:
             continue
         if run.pc == last:
             found[-1] = found[-1]._replace(times=found[-1].times + 1)

@@ -2,6 +2,7 @@
 
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.decode.history.positions import history_number
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.layout import PlacedObject, ProgramLayout
 from rvtrace_gdb.decode.program.source.source_lines import SourceLines
 from rvtrace_gdb.reports.source_files import source_file
@@ -21,6 +22,7 @@ class ProgramPlaces:
     def __init__(self, evidence: Evidence) -> None:
         self._evidence, self.image = evidence, evidence.image
         self._lines = SourceLines(self.image)
+        self._lines_of = {id(self.image): self._lines}
         self._layout = ProgramLayout(self.image)
         self._source_registers: dict[str, list[str]] = {}
 
@@ -29,11 +31,18 @@ class ProgramPlaces:
         history = self._evidence.history
         if not 0 <= position < len(history) or history.pc(position) == GAP:
             return None
-        return self.place_of(history.pc(position), history_number(position))
+        image = self._evidence.programs.image_at(position)
+        return self._place(history.pc(position), history_number(position), image)
 
     def place_of(self, pc: int, number: int | None = None) -> ExplainedPlace:
-        """Return the place of an address."""
-        symbol, row = self.image.symbol(pc), self._lines.row(pc)
+        """Return the place of an address in the program that runs at the end."""
+        return self._place(pc, number, self.image)
+
+    def _place(self, pc: int, number: int | None, image: Image) -> ExplainedPlace:
+        lines = self._lines_of.get(id(image))
+        if lines is None:
+            lines = self._lines_of[id(image)] = SourceLines(image)
+        symbol, row = image.symbol(pc), lines.row(pc)
         name, offset = ("", 0) if symbol is None else (printable(symbol[0]), symbol[1])
         line = "" if row is None else f"{printable(row.name.rpartition('/')[2])}:{row.line}"
         return ExplainedPlace(number, pc, name, offset, line, "" if row is None else self._source(row.path, row.line))

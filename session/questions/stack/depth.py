@@ -6,6 +6,7 @@ from itertools import islice
 from rvtrace_gdb.decode.calls.frames import CallFrame
 from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.history.positions import history_number
+from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows.stack_rows import ChainFrame, FunctionDepth, LevelDepth, StackArea, StackDepth
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.queries.lists.history_part import positions_of_numbers
@@ -49,7 +50,8 @@ class _HartStack:
         self._evidence = Evidence(session, selected, part, progress, None)
         self._places = ProgramPlaces(self._evidence)
         self._mask = (1 << self._evidence.code.xlen) - 1
-        self._sizes: dict[int, FrameSize] = {}
+        self._programs = self._evidence.programs
+        self._sizes: dict[tuple[int, int], FrameSize] = {}
 
     def depth(self) -> StackDepth:
         evidence, part = self._evidence, self._evidence.part
@@ -80,22 +82,25 @@ class _HartStack:
     def _used(area: FollowedArea, value: int) -> int | None:
         return area.end - value if area.has_end else None
 
-    def _function_depth(self, area: FollowedArea, function: int, low: tuple[int, int]) -> FunctionDepth:
+    def _function_depth(self, area: FollowedArea, key: tuple[int, int], low: tuple[int, int]) -> FunctionDepth:
         value, position = low
-        size = self._frame_size(function)
-        name, used = self._function_name(function), self._used(area, value)
+        program, function = key
+        size = self._frame_size(program, function)
+        name, used = self._function_name(function, self._programs.images[program]), self._used(area, value)
         return FunctionDepth(name, function, value & self._mask, history_number(position), used, *size)
 
-    def _frame_size(self, function: int) -> FrameSize:
+    def _frame_size(self, program: int, function: int) -> FrameSize:
         if function == NO_FUNCTION:
             return FrameSize(0, False)
-        found = self._sizes.get(function)
+        found = self._sizes.get((program, function))
         if found is None:
-            found = self._sizes[function] = frame_size(self._evidence.code, function, self._evidence.executed)
+            code = self._evidence.code_of(self._programs.images[program])
+            found = self._sizes[program, function] = frame_size(code, function, self._evidence.executed)
         return found
 
-    def _function_name(self, function: int) -> str:
-        symbol = None if function in (NO_FUNCTION, UNKNOWN) else self._evidence.image.symbol(function)
+    @staticmethod
+    def _function_name(function: int, image: Image) -> str:
+        symbol = None if function in (NO_FUNCTION, UNKNOWN) else image.symbol(function)
         return "" if symbol is None else printable(symbol[0])
 
     # -- the deepest chain
@@ -126,8 +131,9 @@ class _HartStack:
         place = self._places.place_at(at)
         if place is None:
             return
-        function = frame.function if frame.call is not None else self._evidence.function_start(place.pc)
-        name = self._function_name(NO_FUNCTION if function is None else function)
+        image = self._programs.image_at(at)
+        function = frame.function if frame.call is not None else image.function(place.pc)
+        name = self._function_name(NO_FUNCTION if function is None else function, image)
         trapped = frame.kind is StackOperationKind.TRAP
         last = chain[-1] if chain else None
         if last is not None and name and (last.name, last.bytes, last.trapped) == (name, taken, trapped):

@@ -38,7 +38,7 @@ class FollowedArea:
     name     of the room, or of the section
     end      above all values that sp had there; *has_end*: that is where the stack begins
     levels   the lowest value at each trap level
-    functions  the lowest value in each function, by where it starts
+    functions  the lowest value in each function, by the number of its program, and where it starts there
     outside  where sp first was below the room
     """
 
@@ -47,7 +47,7 @@ class FollowedArea:
     end: int
     has_end: bool
     levels: dict[int, LowestStack] = field(default_factory=dict)
-    functions: dict[int, LowestStack] = field(default_factory=dict)
+    functions: dict[tuple[int, int], LowestStack] = field(default_factory=dict)
     outside: LowestStack | None = None
 
     @property
@@ -80,7 +80,8 @@ class FollowedStack:
     ) -> None:
         self._by_function = by_function
         self._evidence, self._places, self.asked_left = evidence, places, asked_most
-        self._parts = PartMoves(evidence.code)
+        self._programs = evidence.programs
+        self._parts = [PartMoves(evidence.code_of(image)) for image in self._programs.images]
         self.areas: dict[tuple[str, int], FollowedArea] = {}
         self.unknown: list[UnknownRun] = []
         self._bases: list[int | None] = []
@@ -116,6 +117,9 @@ class FollowedStack:
     def _moved_pieces(self, cuts: Sequence[int]) -> Iterator[_PartSegments]:
         """Yield the parts of the history, cut before some positions."""
         evidence, history, part = self._evidence, self._evidence.history, self._evidence.part
+        if len(self._parts) > 1:
+            cuts = sorted({*cuts, *(it for it in self._programs.begins if it in part)})
+        moves, programs = self._parts[self._programs.number_at(part.start)], len(self._parts)
         (first, begin), (last, _) = history.entry_at(part.start), history.entry_at(part.stop - 1)
         cut, entries, whole = 0, history.entries, dict[int, tuple[MoveSegment, ...]]()
         for number in range(first, last + 1):
@@ -123,9 +127,12 @@ class FollowedStack:
                 evidence.progress("following the stack pointer (parts)", number - first, last + 1 - first)
             entry = entries[number]
             if first < number < last and (cut == len(cuts) or begin + entry.count <= cuts[cut]):
+                if programs > 1 and self._parts[self._programs.number_at(begin)] is not moves:
+                    moves = self._parts[self._programs.number_at(begin)]
+                    whole.clear()
                 segments = whole.get(id(entry))  # most of them are few, many times
                 if segments is None:
-                    segments = whole[id(entry)] = self._parts.of_piece(entry, 0, entry.count)
+                    segments = whole[id(entry)] = moves.of_piece(entry, 0, entry.count)
                 yield _PartSegments(begin, segments)
                 begin += entry.count
                 continue
@@ -136,7 +143,8 @@ class FollowedStack:
                     inside.append(cuts[cut] - begin)
                 cut += 1
             for low, high in pairwise((start, *inside, stop)):
-                yield _PartSegments(begin + low, self._parts.of_piece(entry, low, high))
+                here = self._parts[self._programs.number_at(begin + low)]
+                yield _PartSegments(begin + low, here.of_piece(entry, low, high))
             begin += entry.count
 
     def _note_segment(self, begin: int, segment: MoveSegment) -> None:
@@ -213,7 +221,9 @@ class FollowedStack:
         return min(found, key=lambda it: it[1], default=None)
 
     def _note_lows(self, area: FollowedArea, level: int, at: int, begin: int, segment: MoveSegment) -> None:
-        for function, low in segment.lows.items():
+        program = self._programs.number_at(begin + max(segment.at, 0))
+        for start, low in segment.lows.items():
+            function = self._programs.functions.number(program, start), start
             here = LowestStack(at + low.low, begin + low.at)
             known = area.functions.get(function)
             if known is None or here.value < known.value:
