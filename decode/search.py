@@ -31,12 +31,14 @@ _FUNCTION_BYTES = 1 << 16  # of a function are searched for jumps to its beginni
 class AddressQuery(NamedTuple):
     """What a search looks for: executions of *addresses*, except those directly after an instruction of *not_after*.
 
-    *entered* is the address of the function if entries of a function are searched.
+    *entered* is the address of the function if entries of a function are searched. *programs*: the numbers of those in
+    which it is looked for (`CallHistory.images`), None: in all.
     """
 
     addresses: Container[int]
     not_after: Container[int] = ()
     entered: int | None = None
+    programs: frozenset[int] | None = None
 
     def is_against(self, step: CallStep) -> bool:
         """Return whether the instruction before a step excludes a match at its first instruction.
@@ -274,8 +276,9 @@ class StepMatches:
     def __init__(self, query: AddressQuery, parts: PartMatches, steps: Sequence[CallStep]) -> None:
         self._query, self._parts, self._steps = query, parts, steps
         of_part = parts.instruction_count
+        is_plain = not query.not_after and query.programs is None
         self._of_step: Computed[CallStep, int] = Computed(
-            self._count_of_step if query.not_after else lambda step: of_part(step.unit.part), 0
+            (lambda step: of_part(step.unit.part)) if is_plain else self._count_of_step, 0
         )
 
     def totals(self, tallies: Sequence[Tally], progress: Progress) -> Iterator[int]:
@@ -296,11 +299,15 @@ class StepMatches:
     def excluded(self, steps: Sequence[CallStep]) -> list[CallStep]:
         """Return those of all *steps* whose entry begins with a match, were it not for the instruction before."""
         head = self._parts.part_count
-        return [step for step in steps if self._query.is_against(step) and head(step.unit.part).head]
+        return [step for step in steps if self._query.is_against(step) and head(step.unit.part).head and self._in(step)]
+
+    def _in(self, step: CallStep) -> bool:
+        """Return whether a step leads to what is looked for in its program."""
+        return self._query.programs is None or step.state.program in self._query.programs
 
     def _count_of_step(self, step: CallStep) -> int:
         part = step.unit.part
-        some = self._parts.instruction_count(part)
+        some = self._parts.instruction_count(part) if self._in(step) else 0
         return self._parts.part_count(part).after(self._query.is_against(step)) if some else 0
 
 
@@ -409,8 +416,8 @@ class ExecutionSearch:
 def _step_matches(
     calls: CallHistory, query: AddressQuery, parts: PartMatches, progress: Progress
 ) -> "StepMatches | KernelMatches":
-    numbered = calls.numbered_parts(progress)
-    if numbered is None:
+    numbered = None if query.programs is not None else calls.numbered_parts(progress)
+    if numbered is None:  # or the kernel does not tell programs apart
         return StepMatches(query, parts, calls.different_steps)
     from rvtrace_gdb.decode.counting import KernelMatches  # only with the kernel
 

@@ -127,6 +127,10 @@ class CallHistory:
         """Return the program that runs at a position."""
         return self._entries.image_at(position)
 
+    def program_at(self, position: int) -> int:
+        """Return the number in `images` of the program that runs at a position."""
+        return self._entries.program_at(position)
+
     def trap_at(self, position: int) -> str:
         """Return the text that the trace gives for the trap before *position*."""
         traps = self._traps.get(position)

@@ -15,6 +15,7 @@ from rvtrace_gdb.decode.calls.pieces.summaries import Summaries, Summary
 from rvtrace_gdb.decode.calls.stacks.frame import DEPTH_AT_MOST, Frame, StackOperationKind
 from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import CallStep
+from rvtrace_gdb.decode.calls.tree.programs import FunctionPrograms, by_program, join_trees
 from rvtrace_gdb.decode.calls.tree.sketch import RepeatedPart, StackTurn, TreeSketches, TreeSketchItem, turns
 from rvtrace_gdb.decode.calls.tree.template import Template
 from rvtrace_gdb.decode.history.history import GAP, PathPart
@@ -38,21 +39,23 @@ class CallNode:
     own       instructions that ran in it there
     total     the same, and in the functions it called
     parent    the node of its caller, None for the root; *depth*: how many are above it
+    program   in which of the programs that ran it is, by its number (`CallHistory.images`)
     """
 
-    __slots__ = ("calls", "children", "depth", "function", "own", "parent", "total", "trap")
+    __slots__ = ("calls", "children", "depth", "function", "own", "parent", "program", "total", "trap")
 
-    def __init__(self, function: int, trap: bool, parent: "CallNode | None" = None) -> None:
-        self.function, self.trap, self.parent = function, trap, parent
+    def __init__(self, function: int, trap: bool, parent: "CallNode | None" = None, program: int = 0) -> None:
+        self.function, self.trap, self.parent, self.program = function, trap, parent, program
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.calls = self.own = self.total = 0
         self.children: dict[tuple[int, ...], CallNode] = {}
 
-    def child(self, function: int, trap: bool) -> "CallNode":
+    def child(self, function: int, trap: bool, program: int = 0) -> "CallNode":
         """Return the node of a function called by this one."""
-        found = self.children.get((function, trap))
+        key = function, trap, program
+        found = self.children.get(key)
         if found is None:
-            found = self.children[function, trap] = CallNode(function, trap, self)
+            found = self.children[key] = CallNode(function, trap, self, program)
         return found
 
 
@@ -79,7 +82,7 @@ def call_tree(calls: CallHistory, progress: Progress = silent, part: range | Non
     """
     if part is None or len(part) == len(calls.history):
         return call_tree_work(calls).result(progress)
-    return CallTreeBuilder(calls).build(calls.steps_between(part, progress), progress)
+    return call_tree_of_parts(calls, [part], progress)
 
 
 def call_tree_of_parts(calls: CallHistory, parts: Iterable[range], progress: Progress = silent) -> CallNode:
@@ -89,7 +92,7 @@ def call_tree_of_parts(calls: CallHistory, parts: Iterable[range], progress: Pro
     steps: Counter[CallStep] = Counter()
     for part in parts:
         steps.update(calls.steps_between(part, progress))
-    return CallTreeBuilder(calls).build(steps, progress)
+    return LongWork(lambda: _tree_of_steps(calls, steps)).result(progress)
 
 
 def call_tree_work(calls: CallHistory) -> LongWork[CallNode]:
@@ -99,7 +102,20 @@ def call_tree_work(calls: CallHistory) -> LongWork[CallNode]:
 
 def _whole_tree(calls: CallHistory) -> Generator[tuple[str, int, int | None], None, CallNode]:
     steps = yield from calls.step_pieces()
-    return (yield from CallTreeBuilder(calls).pieces(steps))
+    return (yield from _tree_of_steps(calls, steps))
+
+
+def _tree_of_steps(
+    calls: CallHistory, steps: Mapping[CallStep, int]
+) -> Generator[tuple[str, int, int | None], None, CallNode]:
+    """Build a tree for each program that ran, and join them: several may have functions at the same address."""
+    if len(calls.images) < 2:
+        return (yield from CallTreeBuilder(calls).pieces(steps))
+    root, programs = CallNode(0, False), FunctionPrograms(calls.images)
+    for number, of_program in by_program(steps).items():
+        tree = yield from CallTreeBuilder(calls).pieces(of_program)
+        join_trees(root, tree, number, programs)
+    return root
 
 
 def tree_rows(root: CallNode, depth: int) -> Iterator[tuple[int, CallNode]]:
@@ -113,7 +129,7 @@ def tree_rows(root: CallNode, depth: int) -> Iterator[tuple[int, CallNode]]:
 
 
 def _sorted(node: CallNode) -> list[CallNode]:
-    return sorted(node.children.values(), key=lambda child: (-child.total, child.function, child.trap))
+    return sorted(node.children.values(), key=lambda it: (-it.total, it.function, it.trap, it.program))
 
 
 class CallTreeBuilder:

@@ -83,9 +83,10 @@ class HistoryEntries:
 
     def image_at(self, position: int) -> Image:
         """Return the program that runs at a position."""
-        return self.images[self._program_at(position)]
+        return self.images[self.program_at(position)]
 
-    def _program_at(self, position: int) -> int:
+    def program_at(self, position: int) -> int:
+        """Return the number in `images` of the program that runs at a position."""
         return self._programs[bisect_left(self._begins, position + 1) - 1]
 
     def _program_number(self, image: Image) -> int:
@@ -103,7 +104,7 @@ class HistoryEntries:
             yield _piece(entry, 0, cuts[0] - begin)
         for position, end in pairwise([*cuts, begin + entry.count]):
             hit = tuple((trap.last_pc, trap.next_pc) for trap in traps.get(position, ()))
-            program = self._program_at(position)
+            program = self.program_at(position)
             piece = _piece(entry, position - begin, end - begin)
             marked = MarkedEntry(piece, program, hit, self._served.get(position), self._owners.get(position))
             yield self._marked.setdefault(marked, marked)
@@ -383,4 +384,3 @@ class States:
             after = None if number == before else self._of_program(before, before).edges
             known = self._summaries[number, before] = Summaries(Edges(self._images[number], after))
         return known
-

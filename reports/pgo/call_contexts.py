@@ -16,10 +16,10 @@ from typing import NamedTuple
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import CallNode
 from rvtrace_gdb.decode.calls.stacks.frame import StackOperationKind
+from rvtrace_gdb.decode.calls.tree.programs import by_program
 from rvtrace_gdb.decode.history.history import GAP, PathPart, RepeatPath
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.profile.call_sites import CallSites, SitedNode, SitedTreeBuilder, nodes_below
-from rvtrace_gdb.reports.profile.counted import by_program
 from rvtrace_gdb.reports.profile.model import NOWHERE, Profile, ProgramFile
 from rvtrace_gdb.reports.profile.places import CodePlaces
 from rvtrace_gdb.support.errors import Progress, silent

@@ -8,8 +8,8 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import CallNode, CallTreeBuilder
 from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.states import CallStep
+from rvtrace_gdb.decode.calls.tree.programs import by_program, image_of_function
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.reports.profile.counted import by_program
 from rvtrace_gdb.reports.profile.model import CodePlace, Profile, TreeNode
 from rvtrace_gdb.reports.profile.places import CodePlaces
 from rvtrace_gdb.reports.profile.ticks import FRACTION, TickShares, most_ticks, whole_ticks
@@ -64,14 +64,7 @@ class TreeNodes:
 
     def _function_place(self, image: Image, start: int) -> CodePlace:
         """Return the place of a function, which ran in *image*, or called something there."""
-        return self._places.function(image_of_function(self._calls, image, start), start)
-
-
-def image_of_function(calls: CallHistory, image: Image, start: int) -> Image:
-    """Return the image of a function that ran in *image*, or called something there."""
-    if start == UNKNOWN or image.function(start) == start:
-        return image
-    return next((other for other in calls.images if other.function(start) == start), image)
+        return self._places.function(image_of_function(self._calls.images, image, start), start)
 
 
 def build(

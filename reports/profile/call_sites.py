@@ -14,9 +14,8 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import CallNode, CallTreeBuilder
 from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from rvtrace_gdb.decode.calls.states import CallStep
+from rvtrace_gdb.decode.calls.tree.programs import by_program, image_of_function
 from rvtrace_gdb.decode.program.image import Image
-from rvtrace_gdb.reports.profile.call_nodes import image_of_function
-from rvtrace_gdb.reports.profile.counted import by_program
 from rvtrace_gdb.reports.profile.model import CodePlace, Profile
 from rvtrace_gdb.reports.profile.places import CodePlaces
 from rvtrace_gdb.support.errors import Progress
@@ -144,12 +143,12 @@ class CallSites:
         if origin.kind == StackOperationKind.TAIL:
             sources = self._jumps.get((caller, callee), set())
             return CallArc(caller, next(iter(sources)) if len(sources) == 1 else None, callee)
-        image = image_of_function(self._calls, image, origin.function)
+        image = image_of_function(self._calls.images, image, origin.function)
         return CallArc(caller, self._site(origin, image), callee)
 
     def function_place(self, start: int, image: Image) -> CodePlace:
         """Return the place of a function, which ran in *image*, or called something there."""
-        image = image_of_function(self._calls, image, start)
+        image = image_of_function(self._calls.images, image, start)
         if start != UNKNOWN:
             self._places.add_code(image, [start])
         return self._places.function(image, start)
@@ -178,5 +177,3 @@ class CallSites:
 
     def _is(self, place: CodePlace, flow: str) -> bool:
         return place in self._profile.ran and self._profile.code[place].flow == flow
-
-

@@ -6,20 +6,11 @@ from collections.abc import Mapping
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.states import NOTHING, CallStep
+from rvtrace_gdb.decode.calls.tree.programs import by_program
 from rvtrace_gdb.decode.history.history import GAP
 from rvtrace_gdb.reports.profile.model import CodePlace, Profile
 from rvtrace_gdb.reports.profile.places import CodePlaces
 from rvtrace_gdb.support.errors import Progress
-
-_ProgramSteps = dict[int, dict[CallStep, int]]
-
-
-def by_program(steps: Mapping[CallStep, int]) -> _ProgramSteps:
-    """Return steps by the numbers of the programs that ran (`CallHistory.images`)."""
-    found: _ProgramSteps = defaultdict(dict)
-    for step, times in steps.items():
-        found[step.state.program][step] = times
-    return dict(sorted(found.items()))
 
 
 def count_code(

@@ -38,7 +38,7 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
 
 def _samples(trace: ExportedTrace, progress: Progress) -> Iterator[list[str]]:
     """Yield the lines of each sample."""
-    names, number, so_far = _FrameLines(trace), trace.hart + 1, 0
+    names, number, so_far = _FrameLines(trace, progress), trace.hart + 1, 0
     for stack in call_stacks(trace, progress):
         if stack.own:
             so_far += stack.own
@@ -52,8 +52,8 @@ def _samples(trace: ExportedTrace, progress: Progress) -> Iterator[list[str]]:
 class _FrameLines:
     """The lines of frames. A function that a trap led to has " [trap]" behind its name, as in folded stacks."""
 
-    def __init__(self, trace: ExportedTrace) -> None:
-        self._names, self._path = ProfileNames(trace), printable(trace.program.path) or _NO_SYMBOL
+    def __init__(self, trace: ExportedTrace, progress: Progress) -> None:
+        self._names = ProfileNames(trace, progress)
         self._known: dict[StackFrame, str] = {}
 
     def line(self, frame: StackFrame) -> str:
@@ -66,4 +66,6 @@ class _FrameLines:
     def _new_line(self, frame: StackFrame) -> str:
         if frame.function == UNKNOWN:
             return f"\t{0:16x} {_NO_SYMBOL} ({_NO_SYMBOL})"
-        return f"\t{frame.function:16x} {self._names.name(frame)}+0x0 ({self._path})"
+        file = self._names.image(frame).file_at(frame.function)
+        path = printable(file[0].path) if file else _NO_SYMBOL
+        return f"\t{frame.function:16x} {self._names.name(frame)}+0x0 ({path})"

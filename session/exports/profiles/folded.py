@@ -32,7 +32,7 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
 
 
 def _lines(trace: ExportedTrace, progress: Progress) -> Iterator[str]:
-    names, root = ProfileNames(trace), f"hart {trace.hart}"
+    names, root = ProfileNames(trace, progress), f"hart {trace.hart}"
     for stack in call_stacks(trace, progress):
         if stack.own:
             frames = (names.name(frame).replace(";", ",") for frame in stack.frames)

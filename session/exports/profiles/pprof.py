@@ -47,7 +47,7 @@ def write(trace: ExportedTrace, file: BinaryIO, progress: Progress) -> Written:
     profile = _PprofProfile(_message_class(), trace.unit)
     with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as packed:
         for hart in trace.harts:
-            profile.begin(hart)
+            profile.begin(hart, progress)
             for number, stack in enumerate(call_stacks(hart, progress), 1):
                 profile.add(stack.frames, (stack.own, stack.calls))
                 if number % _AT_ONCE == 0:
@@ -90,9 +90,9 @@ class _PprofProfile:
         self._now.period_type.type, self._now.period_type.unit = self._string(unit), self._string("count")
         self._now.period, self._now.default_sample_type = 1, self._string(unit)
 
-    def begin(self, trace: ExportedTrace) -> None:
+    def begin(self, trace: ExportedTrace, progress: Progress) -> None:
         """Go on with another hart: its samples follow."""
-        self._names, self._hart, self._numbers = ProfileNames(trace), trace.hart, dict[StackFrame, int]()
+        self._names, self._hart, self._numbers = ProfileNames(trace, progress), trace.hart, dict[StackFrame, int]()
         self._now.comment.extend(map(self._string, _comments(trace)))
 
     def add(self, frames: tuple[StackFrame, ...], values: tuple[int, int]) -> None:
@@ -127,7 +127,7 @@ class _PprofProfile:
         if known is not None:
             return known
         number = self._locations[name, address] = len(self._locations) + 1
-        row, text = self._names.source_row(frame.function), self._string(name)
+        row, text = self._names.source_row(frame), self._string(name)
         path, line = (self._string(row.path), row.line) if row else (0, 0)
         self._now.function.add(id=number, name=text, system_name=text, filename=path, start_line=line)
         self._now.location.add(id=number, address=address).line.add(function_id=number, line=line)

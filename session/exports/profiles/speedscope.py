@@ -56,7 +56,7 @@ def _write_profile(trace: ExportedTrace, frames: _FrameTable, file: BinaryIO, pr
 
 
 def _samples(trace: ExportedTrace, frames: _FrameTable, progress: Progress) -> Iterator[tuple[list[int], int]]:
-    names, numbers = ProfileNames(trace), dict[StackFrame, int]()
+    names, numbers = ProfileNames(trace, progress), dict[StackFrame, int]()
     for stack in call_stacks(trace, progress):
         if stack.own:
             yield [_frame_number(frame, names, frames, numbers) for frame in stack.frames], stack.own
@@ -67,7 +67,7 @@ def _samples(trace: ExportedTrace, frames: _FrameTable, progress: Progress) -> I
 def _frame_number(frame: StackFrame, names: ProfileNames, frames: _FrameTable, numbers: dict[StackFrame, int]) -> int:
     number = numbers.get(frame)
     if number is None:
-        row = names.source_row(frame.function)
+        row = names.source_row(frame)
         place = {} if row is None else {"file": row.path, "line": row.line}
         number = numbers[frame] = frames.number(names.name(frame), **place)
     return number

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_tree import CallNode, call_tree, call_tree_of_parts
 from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.tree.programs import FunctionPrograms
 from rvtrace_gdb.decode.history.hart_events import HartEvent, HartEventKind
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.decode.program.source.source_lines import LineTableRow, SourceLines
@@ -24,12 +25,13 @@ _REPORT_EVERY = 1 << 12
 
 class StackFrame(NamedTuple):
     """A function on a stack. *function*: its start, UNKNOWN without a symbol; *trap*: a trap led to it. *task*: not a
-    function, but the task that runs.
+    function, but the task that runs. *program*: in which of the programs that ran it is (`CallHistory.images`).
     """
 
     function: int
     trap: bool
     task: str = ""
+    program: int = 0
 
 
 class CallStack(NamedTuple):
@@ -70,7 +72,9 @@ def _stacks_of_tree(root: CallNode, outer: tuple[StackFrame, ...], progress: Pro
         if node is not root:
             yield CallStack(frames, node.own, node.calls)
         below = sorted(node.children.items(), reverse=True)
-        waiting += [((*frames, StackFrame(child.function, child.trap)), child) for _, child in below]
+        waiting += [
+            ((*frames, StackFrame(child.function, child.trap, program=child.program)), child) for _, child in below
+        ]
 
 
 def _sampled_stacks(trace: ExportedTrace) -> Iterator[CallStack]:
@@ -85,14 +89,25 @@ def _sampled_stacks(trace: ExportedTrace) -> Iterator[CallStack]:
 
 
 class ProfileNames:
-    """The names of functions and where they are in the source, in all programs that ran."""
+    """The names of functions and where they are in the source, in the programs that ran."""
 
-    def __init__(self, trace: ExportedTrace) -> None:
+    def __init__(self, trace: ExportedTrace, progress: Progress) -> None:
+        self._calls = None if trace.is_sampled else trace.calls(progress)
         contexts = map(trace.program.image_of, trace.history.program_contexts)
         images = {id(image): image for image in (trace.program.base, *contexts)}
-        self._images: list[Image] = list(images.values())
-        self._lines: list[SourceLines] = []
+        found = list(images.values()) if self._calls is None else self._calls.images
+        self._programs = FunctionPrograms(found)
+        self._lines: dict[int, SourceLines] = {}  # by the id of the image, which is kept
         self._names: dict[StackFrame, str] = {}
+
+    def frame_at(self, position: int, function: int, *, trap: bool) -> StackFrame:
+        """Return the frame of a function that runs at a position, or called what runs there."""
+        program = 0 if self._calls is None else self._calls.program_at(position)
+        return StackFrame(function, trap, program=self._programs.number(program, function))
+
+    def image(self, frame: StackFrame) -> Image:
+        """Return the program of a function on a stack."""
+        return self._programs.image(frame.program, frame.function)
 
     def name(self, frame: StackFrame) -> str:
         """Return the name of a function on a stack, on one line; one that a trap led to has "[trap]" behind it. That of
@@ -100,20 +115,23 @@ class ProfileNames:
         """
         name = self._names.get(frame)
         if name is None:
-            name = self.of(frame.function) + (" [trap]" if frame.trap else "")
+            name = self._function_name(frame) + (" [trap]" if frame.trap else "")
             name = self._names[frame] = printable(frame.task) if frame.task else name
         return name
 
-    def of(self, function: int) -> str:
-        """Return the name of the function that begins at an address."""
-        if function == UNKNOWN:
+    def _function_name(self, frame: StackFrame) -> str:
+        if frame.function == UNKNOWN:
             return NO_SYMBOL
-        found = next((symbol for image in self._images if (symbol := image.symbol(function))), None)
-        return f"0x{function:x}" if found is None else printable(found[0])
+        found = self.image(frame).symbol(frame.function)
+        return f"0x{frame.function:x}" if found is None else printable(found[0])
 
-    def source_row(self, address: int) -> LineTableRow | None:
-        """Return the source line of an instruction, None if it is not known."""
-        if not self._lines:
-            self._lines = list(map(SourceLines, self._images))
-        rows = (lines.row(address) for lines in self._lines) if address >= 0 else ()
-        return next((row for row in rows if row is not None and row.line), None)
+    def source_row(self, frame: StackFrame) -> LineTableRow | None:
+        """Return the source line where a function begins, None if it is not known."""
+        if frame.function == UNKNOWN:
+            return None
+        image = self.image(frame)
+        lines = self._lines.get(id(image))
+        if lines is None:
+            lines = self._lines[id(image)] = SourceLines(image)
+        row = lines.row(frame.function)
+        return row if row is not None and row.line else None

@@ -18,7 +18,7 @@ from rvtrace_gdb.decode.history.missing import missing_parts
 from rvtrace_gdb.session import version
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
 from rvtrace_gdb.session.exports.missing import cause
-from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames, StackFrame
+from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames
 from rvtrace_gdb.session.exports.timelines.axis import INSTRUCTIONS, TICKS
 from rvtrace_gdb.session.exports.timelines.ctf_stream import (
     METADATA,
@@ -90,7 +90,7 @@ def _hart_events(trace: ExportedTrace, progress: Progress) -> Iterator[CtfEvent]
 
 def _call_events(trace: ExportedTrace, progress: Progress) -> Iterator[CtfEvent]:
     """Yield where functions begin and end. Raises TooManyCalls."""
-    names, tasks, number = ProfileNames(trace), dict[SliceTrack, int](), 0
+    names, tasks, number = ProfileNames(trace, progress), dict[SliceTrack, int](), 0
     open_names: dict[int, list[str]] = {}
     slices = Slices(trace.calls(progress), trace.part, lambda begin, end: False, trace.owners(progress))
     for item in slices.drawn_items(progress):
@@ -102,7 +102,7 @@ def _call_events(trace: ExportedTrace, progress: Progress) -> Iterator[CtfEvent]
             number += 1
             if number > MOST:
                 raise TooManyCalls(trace.hart)
-            name = names.name(StackFrame(item.function, item.trap))
+            name = names.name(names.frame_at(item.position, item.function, trap=item.trap))
             stack.append(name)
             address = 0 if item.function == UNKNOWN else item.function
             fields = entry_fields(address, task, name, called=item.called)

@@ -50,7 +50,7 @@ class HartTimeline:
         calls = trace.calls(progress)
         self.resolution = resolution_of(trace, self.axis, calls)
         self.slices = Slices(calls, trace.part, self.resolution, trace.owners(progress))
-        self.names = ProfileNames(trace)
+        self.names = ProfileNames(trace, progress)
 
     def drawn_items(self, progress: Progress) -> Iterator[DrawnItem]:
         """Yield the slices, with positions of the history. Raises what *progress* raises."""

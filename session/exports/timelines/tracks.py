@@ -9,7 +9,6 @@ from typing import NamedTuple, Protocol
 
 from rvtrace_gdb.decode.calls.slices.drawn import DrawnItem, ShortCalls, SliceBegin, SliceTrack
 from rvtrace_gdb.session.exports.export import ExportedTrace, Written
-from rvtrace_gdb.session.exports.profiles.stacks import StackFrame
 from rvtrace_gdb.session.exports.timelines.timeline import HartTimeline
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable
@@ -95,7 +94,8 @@ class _HartTracks:
     def _draw(self, item: DrawnItem) -> None:
         track, at = self._track(item.track), self._axis(item.position)
         if isinstance(item, SliceBegin):
-            name = self._timeline.names.name(StackFrame(item.function, item.trap))
+            names = self._timeline.names
+            name = names.name(names.frame_at(item.position, item.function, trap=item.trap))
             self._file.begin(at, track, name, CALL, _NONE if item.called else _BEFORE)
         elif isinstance(item, ShortCalls):
             self._file.begin(at, track, SHORT, SHORT, {"calls": item.calls})

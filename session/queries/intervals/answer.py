@@ -9,7 +9,7 @@ from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.history.event_wording import fact_text
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.context_images import ContextImages
-from rvtrace_gdb.decode.search import CombinedSearch, ExecutionSearch
+from rvtrace_gdb.decode.search import AddressQuery, CombinedSearch, ExecutionSearch
 from rvtrace_gdb.reports.intervals.between import IntervalsBetween, Occurrences, Order, intervals_between
 from rvtrace_gdb.reports.intervals.calls import Calls, calls_of
 from rvtrace_gdb.reports.intervals.distinctions import BranchWay, Distinction, FunctionEntered, distinctions
@@ -31,7 +31,7 @@ from rvtrace_gdb.rows.intervals.answer import (
 )
 from rvtrace_gdb.rows.intervals.places import RETURN, TRAP_RETURN
 from rvtrace_gdb.session.queries.intervals.query import IntervalQuery, PlaceQuery
-from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery
+from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery, functions_searched, place_queries
 from rvtrace_gdb.session.queries.lists.search import BadQuery, Places
 from rvtrace_gdb.session.selected_history import SelectedHistory
 from rvtrace_gdb.support.errors import Progress
@@ -200,7 +200,7 @@ class Finder:
         search = place.search
         if search is None or not search.function:
             raise BadQuery(f"{place.name if search is None else search.name} is not a function, which alone has calls")
-        functions = (search.first, *search.functions)
+        functions = functions_searched(self._queries(search._replace(others=())))
         found = self._search(search._replace(others=()))
         if len(found) > MOST:
             raise BadQuery(f"{search.name} came {len(found)} times, and at most {MOST} calls are measured at once")
@@ -214,9 +214,11 @@ class Finder:
             raise BadQuery(f"{many}: give a RANGE")
         return found.positions_in(range(part.start, part.stop), self._progress)
 
+    def _queries(self, search: ExecutionQuery) -> list[AddressQuery]:
+        return place_queries([search], self._calls.images, self._program.all_programs)
+
     def _search(self, search: ExecutionQuery) -> CombinedSearch:
-        queries = search.queries(self._program.all_programs)
-        searches = [ExecutionSearch(self._calls, query, self._progress) for query in queries]
+        searches = [ExecutionSearch(self._calls, query, self._progress) for query in self._queries(search)]
         return CombinedSearch(searches, len(self._calls.history))
 
 

@@ -33,14 +33,14 @@ class ExecutionQuery(NamedTuple):
     also: tuple["ExecutionQuery", ...] = ()
 
     def results(self, history: History, program: ContextImages, searcher: Searcher) -> QueryResults:
-        places, image = self._alternatives(), program.all_programs
-        searches = [searcher.search(query) for query in _disjoint_queries(places, image)]
+        places, image, images = self._alternatives(), program.all_programs, searcher.calls().images
+        searches = [searcher.search(query) for query in place_queries(places, images, image)]
         found = searches[0] if len(searches) == 1 else CombinedSearch(searches, len(history))
         none_message = _none_message(history, [place.name for place in places])
         if len(places) == 1 or not len(found):
             return ExecutionResults(history, program, none_message, [], found)
-        not_run = [place.name for place in places
-                   if not any(len(searcher.search(query)) for query in place.queries(image))]  # fmt: skip
+        alone = ((place.name, place_queries([place], images, image)) for place in places)
+        not_run = [name for name, queries in alone if not any(len(searcher.search(it)) for it in queries)]
         notes = [_none_message(history, not_run)] if not_run else []
         return ExecutionResults(history, program, none_message, notes, found)
 
@@ -70,6 +70,55 @@ class ExecutionQuery(NamedTuple):
     def addresses(self) -> Sequence[int]:
         """Return the addresses that are searched; of a range, all in it."""
         return [self.first, *self.others, *self.functions] if self.last is None else range(self.first, self.last + 1)
+
+
+def place_queries(places: Sequence[ExecutionQuery], images: Sequence[Image], whole: Image) -> list[AddressQuery]:
+    """Return the searches for all places, which have no result in common. *images*: of the programs that ran; *whole*:
+    all of them in one. Another program may have other code at the address of a function: it is searched where it is.
+    Raises BadQuery: a place is in a range.
+    """
+    if len(images) < 2:
+        return _disjoint_queries(places, whole)
+    groups = dict[tuple[object, ...], tuple[list[ExecutionQuery], set[int]]]()
+    named = [_in_programs(place, images) for place in places]
+    for number, image in enumerate(images):
+        here = [it for found in named if (it := found[number]) is not None]
+        files = (image.file_at(it) for place in here if place.function for it in (place.first, *place.functions))
+        key = (*here, *((file[0].path, file[1]) if file else None for file in files))
+        groups.setdefault(key, (here, set()))[1].add(number)
+    return [
+        query._replace(programs=None if len(numbers) == len(images) else frozenset(numbers))
+        for here, numbers in groups.values() if here
+        for query in _disjoint_queries(here, images[min(numbers)])
+    ]  # fmt: skip
+
+
+def functions_searched(queries: Sequence[AddressQuery]) -> list[int]:
+    """Return the functions whose entries are searched, in the order of their addresses."""
+    return sorted({at for query in queries for at in _searched_addresses(query)})
+
+
+def _in_programs(place: ExecutionQuery, images: Sequence[Image]) -> list[ExecutionQuery | None]:
+    """Return the place that is meant in each of some programs, None: none. A function is where that program has one of
+    that name; if none has, by what the user wrote, it is at its address in all of them.
+    """
+    given = {place.first, *place.functions}
+    named = [{at for at, _ in image.symbols_named(place.name)} for image in images] if place.function else []
+    if not any(named) and place.function:
+        of_file = place.name.rpartition(":")[2]
+        named = [{at for at, _ in image.symbols_named(of_file)} & given for image in images]
+    if not any(named):
+        return [place for _ in images]
+    return [_at_functions(place, sorted(found), is_given=bool(found & given)) for found in named]
+
+
+def _at_functions(place: ExecutionQuery, functions: list[int], *, is_given: bool) -> ExecutionQuery | None:
+    """Return a place with other functions; *is_given*: it is about a program whose addresses the place has."""
+    if not functions:
+        return None
+    return place._replace(
+        first=functions[0], functions=tuple(functions[1:]), others=place.others if is_given else (), also=()
+    )
 
 
 def _disjoint_queries(places: Sequence[ExecutionQuery], image: Image) -> list[AddressQuery]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory, FunctionRun, addresses
 from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
+from rvtrace_gdb.decode.calls.tree.programs import image_of_function
 from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.coverage import FunctionCode as FunctionSymbol
 from rvtrace_gdb.decode.coverage import functions as functions_of
@@ -46,7 +47,6 @@ class FunctionList:
         """The functions of the history."""
         self._cursor = Cursor(listing="function-call-history")
         self._tree: LongWork[CallNode] | None = None
-        self._images: list[Image] = []
         self._rows: list[CallRow] = []
 
     def __len__(self) -> int:
@@ -82,11 +82,7 @@ class FunctionList:
 
         if self._tree is None:
             self._tree = call_tree_work(self.calls)
-        root = self._tree.result(progress)
-        if not self._images:
-            found = map(self._program.image_of, self._history.program_contexts)
-            self._images = [self._program.base, *{id(image): image for image in found}.values()]
-        return root
+        return self._tree.result(progress)
 
     def tree_rows(self, begin: int, end: int) -> list[CallRow]:
         """Return rows *begin* to *end* - 1 of the call tree, which count from 1."""
@@ -114,17 +110,23 @@ class FunctionList:
 
     def _call(self, level: int, node: "CallNode", depth: int) -> CallRow:
         known = node.function != UNKNOWN
-        place = next((image for image in self._images if known and image.symbol(node.function)), self._program.base)
         return CallRow(
             level=level,
             pc=node.function if known else None,
-            name=self._function_name(place, node.function) if known else None,
+            name=self._called_name(node) if known else None,
             calls=node.calls,
             instructions=node.total,
             own_instructions=node.own,
             trap=node.trap,
             hidden=(len(node.children) or None) if level + 1 == depth else None,
         )
+
+    def _called_name(self, node: "CallNode") -> str | None:
+        """Return the name of the function of a node, as `_function_name`. A kernel is the same in all programs."""
+        images, pc = self.calls.images, node.function
+        image = image_of_function(images, images[node.program], pc)
+        base = self._program.base
+        return self._function_name(base if image.symbol(pc) == base.symbol(pc) else image, pc)
 
     def _function_name(self, image: Image, pc: int) -> str | None:
         """Return the name of a function if gdb does not know it, or has another one at its address."""
@@ -187,21 +189,27 @@ class Coverage:
                 yield BranchRow(pc, *outcomes)
 
     def functions(self) -> list[CoveredFunction]:
-        """Return all functions of the program, by address."""
+        """Return all functions of the program, by address. Where it is none of several that ran at the same addresses,
+        those of each of them.
+        """
+        if not self._program.base.path and len(programs := self._programs_that_ran()) > 1:
+            apart = [it for image, places in programs for it in self._functions_of_program(image, places)]
+            return sorted(apart, key=lambda it: (it.start, it.end))
         if self._functions is None:
             self._functions = functions_of(self._program.reported_program)
-        found = self._counts(silent)[0]
-        ran = sorted(found.ran)
-        ends = {it.start: it.end for it in self._functions}
-        entered = coverage.function_entries(found, self._program.reported_program, ends)
-        return [
-            CoveredFunction(
-                **function._asdict(),
-                ran=bisect_left(ran, function.end) - bisect_left(ran, function.start),
-                entered=entered[function.start],
-            )
-            for function in self._functions
-        ]
+        return _covered(self._functions, self._counts(silent)[0], self._program.reported_program)
+
+    def _programs_that_ran(self) -> list[tuple[Image, list[range]]]:
+        """Return the programs whose code is not the same, each with where it ran."""
+        found: dict[tuple[tuple[str, int], ...], tuple[Image, list[range]]] = {}
+        for image, places in self._stretches().items():
+            files = tuple((elf.path, bias) for elf, bias in image.elves)
+            found.setdefault(files, (image, []))[1].extend(places)
+        return list(found.values())
+
+    def _functions_of_program(self, image: Image, places: list[range]) -> list[CoveredFunction]:
+        found = coverage.counts(self._history, places, silent, self._calls)
+        return _covered(functions_of(image), found, image)
 
     def _counts(self, progress: Progress) -> tuple[ExecutionCounts, int]:
         """Return the counts of the selected part, and how many instructions of other programs ran."""
@@ -237,6 +245,20 @@ class Coverage:
                 start = places.pop().start
             places.append(range(start, stop))
         return found
+
+
+def _covered(functions: Sequence[FunctionSymbol], counts: ExecutionCounts, image: Image) -> list[CoveredFunction]:
+    """Return how much of each function of a program ran."""
+    ran, ends = sorted(counts.ran), {it.start: it.end for it in functions}
+    entered = coverage.function_entries(counts, image, ends)
+    return [
+        CoveredFunction(
+            **function._asdict(),
+            ran=bisect_left(ran, function.end) - bisect_left(ran, function.start),
+            entered=entered[function.start],
+        )
+        for function in functions
+    ]
 
 
 def _is_of(base: Image, image: Image, pc: int) -> bool:

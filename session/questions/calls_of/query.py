@@ -18,10 +18,11 @@ from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import CodeMissing
 from rvtrace_gdb.decode.program.instructions import IType, UndecodableInstruction
-from rvtrace_gdb.decode.search import entries_of, executions
+from rvtrace_gdb.decode.search import executions
 from rvtrace_gdb.reports.intervals.calls import calls_of
 from rvtrace_gdb.rows.list_rows import OneCallRow
 from rvtrace_gdb.session.past.past import Past
+from rvtrace_gdb.session.queries.lists.executions import ExecutionQuery, functions_searched, place_queries
 from rvtrace_gdb.session.queries.lists.search import Places, QueryResults, Searcher
 from rvtrace_gdb.session.questions.calls_of.values import CallValues
 from rvtrace_gdb.session.questions.log.query import LoggedValue, LogTools
@@ -49,14 +50,12 @@ class CallsOfQuery(NamedTuple):
     tools: LogTools
 
     def results(self, history: History, program: ContextImages, searcher: Searcher) -> QueryResults:
-        entries = sorted(
-            position
-            for function in self.functions
-            for position in searcher.search(entries_of(function, program.all_programs)).positions(searcher.progress)
-        )
+        place = ExecutionQuery(self.name, self.functions[0], function=True, functions=self.functions[1:])
+        queries = place_queries([place], searcher.calls().images, program.all_programs)
+        entries = sorted(at for it in queries for at in searcher.search(it).positions(searcher.progress))
         if self.past is not None and entries:
             self.past.prepare(searcher.progress)
-        return CallsOf(self, history, program, searcher, entries)
+        return CallsOf(self._replace(functions=tuple(functions_searched(queries))), history, program, searcher, entries)
 
 
 class _CallEnd(NamedTuple):
@@ -64,6 +63,20 @@ class _CallEnd(NamedTuple):
 
     end: int
     depth: int
+
+
+class _ProgramCalls:
+    """The values and lines of the calls in a program."""
+
+    def __init__(self, tools: LogTools) -> None:
+        self._tools, self.values = tools, CallValues(tools)
+        self._lines: dict[int, str] = {}
+
+    def line_at(self, pc: int) -> str:
+        """Return the source line of an instruction."""
+        if pc not in self._lines:
+            self._lines[pc] = self._tools.lines.line_at(pc)
+        return self._lines[pc]
 
 
 class CallsOf:
@@ -78,8 +91,8 @@ class CallsOf:
         part = range(len(history)) if query.part is None else query.part
         self._entries = [it for it in entries if it in part]
         self._functions = FunctionEntries(history, searcher.calls)
-        self._evaluator, self._values = query.tools.evaluator, CallValues(query.tools)
-        self._lines: dict[int, str] = {}
+        self._evaluator = query.tools.evaluator
+        self._programs: dict[int, _ProgramCalls] = {}  # by the id of the image, which is kept
         self._blocks: OrderedDict[int, list[FunctionRun]] = OrderedDict()
         gaps = " It has gaps: see `trace gaps`." if history.gaps else ""
         self.none_message = f"{query.name} was not called in this history.{gaps}"
@@ -107,11 +120,11 @@ class CallsOf:
         begin = self._entries[index]
         ended = self._ends.get(begin)
         pc = self._history.pc(begin)
-        entry = self._moment(begin, pc)
+        entry, values = self._moment(begin, pc), self._program_at(begin).values
         stop = self._stop(begin, len(self._history) if ended is None else ended.end)
         why = self._why(entry, ended)  # in the order of positions, which is the fast one
-        arguments = self._values.arguments(pc, None if stop is None else self._moment(stop, self._history.pc(stop)))
-        value = None if ended is None or why else self._values.returned(entry, self._moment(ended.end, pc))
+        arguments = values.arguments(pc, None if stop is None else self._moment(stop, self._history.pc(stop)))
+        value = None if ended is None or why else values.returned(entry, self._moment(ended.end, pc))
         times = [self._history.time_at(it) for it in (begin, *([] if ended is None else [ended.end]))]
         called, more = self._called(begin, ended)
         traps = self._calls.traps_at(begin)
@@ -121,7 +134,7 @@ class CallsOf:
             position=history_number(begin),
             here=self._places.instruction(begin),
             source=source,
-            where="" if isinstance(source, str) else self._line_at(source[0]),
+            where="" if isinstance(source, str) else self._program_at(max(begin - 1, 0)).line_at(source[0]),
             text="; ".join(it.text for it in traps),
             arguments=[_fields(name, it) for name, it in arguments],
             returned=None if value is None else _fields("", value),
@@ -135,10 +148,14 @@ class CallsOf:
             time=times[0],
         )
 
-    def _line_at(self, pc: int) -> str:
-        if pc not in self._lines:
-            self._lines[pc] = self._query.tools.lines.line_at(pc)
-        return self._lines[pc]
+    def _program_at(self, position: int) -> "_ProgramCalls":
+        """Return what is known of the program that runs at a position: of several, each has its own functions."""
+        image = self._calls.image_at(position) if len(self._calls.images) > 1 else self._program.all_programs
+        found = self._programs.get(id(image))
+        if found is None:
+            is_whole = image is self._query.tools.evaluator.image
+            found = self._programs[id(image)] = _ProgramCalls(self._query.tools if is_whole else LogTools(image))
+        return found
 
     # -- values
 

@@ -28,7 +28,8 @@ def calls_of_query(session: Session, params: Params, progress: Progress) -> tupl
     selected = session.selected(params.context(), progress)
     tools, where = _tools(session, selected), params.execution_query("where")
     functions = (where.first, *(where.functions if where.function else where.others))
-    if where.last is not None or any(tools.evaluator.image.function(it) != it for it in functions):
+    programs = {id(it): it for it in map(selected.program.image_of, selected.history.program_contexts)}.values()
+    if where.last is not None or not all(any(it.function(at) == at for it in programs) for at in functions):
         raise BadQuery(f"{where.name} is no function that can be called")
     stops = breakpoints(where._replace(function=True, functions=functions[1:], others=()), tools)
     past = past_of(session, selected, progress)
