@@ -3,13 +3,14 @@ missing; and the traps.
 """
 
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
 from rvtrace_gdb.decode.calls.slices.drawn import ShortCalls, SliceBegin, SliceEnd, SliceOwner, Slices, SliceTrack
 from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.tree.programs import FunctionPrograms
 from rvtrace_gdb.decode.history.events import LOSSES, EventKind
 from rvtrace_gdb.decode.history.history import Event
 from rvtrace_gdb.decode.history.missing import missing_parts
@@ -82,9 +83,10 @@ def hart_timeline(
     progress: Progress = silent,
     part: range | None = None,
     owners: Sequence[SliceOwner] = (),
+    threads: Mapping[int, str] | None = None,
 ) -> PageTimeline:
     """Return the timeline of a hart with that many slices at most. *part*: of these positions alone. *owners*: as in
-    `Slices`. Raises what *progress* raises.
+    `Slices`. *threads*: what runs in contexts, by their scontext. Raises what *progress* raises.
     """
     history, axis = calls.history, HistoryAxis(calls.history)
     part = range(len(history)) if part is None else part
@@ -100,7 +102,7 @@ def hart_timeline(
         remarks.append("The times of the trace go back, so instructions are counted.")
     return PageTimeline(
         hart, TICKS if axis.timed else INSTRUCTIONS, begin, end, len(part) < len(history), least, rows.names,
-        rows.packed(begin), marks.missing(), marks.traps(), marks.texts, remarks,
+        rows.packed(begin, threads or {}), marks.missing(), marks.traps(), marks.texts, remarks,
     )  # fmt: skip
 
 
@@ -139,7 +141,8 @@ class _SliceRows:
         self._calls, self._axis = calls, axis
         self._open: dict[SliceTrack, list[tuple[int, int]]] = {}
         self._rows: dict[tuple[SliceTrack, int], list[_PageSlice]] = {}
-        self._numbers: dict[tuple[int, bool], int] = {}
+        self._programs = FunctionPrograms(calls.images)
+        self._numbers: dict[tuple[int, int, bool], int] = {}
         self.names: list[tuple[str, bool]] = [("short calls", False)]
         self.slices = self.unplaced = 0
 
@@ -147,7 +150,7 @@ class _SliceRows:
         """Add what is drawn next."""
         at, opened = self._axis(item.position), self._open.setdefault(item.track, [])
         if isinstance(item, SliceBegin):
-            opened.append((at, self._name_number(item.function, item.trap)))
+            opened.append((at, self._name_number(item)))
             return
         depth = len(opened)
         if isinstance(item, SliceEnd):
@@ -158,27 +161,26 @@ class _SliceRows:
         self._rows.setdefault((item.track, depth), []).append(drawn)
         self.slices += 1
 
-    def _name_number(self, function: int, trap: bool) -> int:
-        number = self._numbers.get((function, trap))
+    def _name_number(self, item: SliceBegin) -> int:
+        program = self._programs.number(self._calls.program_at(item.position), item.function)
+        key = program, item.function, item.trap
+        number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[function, trap] = len(self.names)
-            self.names.append((self._name(function), trap))
+            number = self._numbers[key] = len(self.names)
+            self.names.append((self._name(program, item.function), item.trap))
         return number
 
-    def _name(self, function: int) -> str:
+    def _name(self, program: int, function: int) -> str:
         if function == UNKNOWN:
             return NO_SYMBOL
-        for image in self._calls.images:
-            symbol = image.symbol(function)
-            if symbol is not None and not symbol[1]:
-                return printable(symbol[0])
-        return f"{function:#x}"
+        symbol = self._programs.images[program].symbol(function)
+        return f"{function:#x}" if symbol is None or symbol[1] else printable(symbol[0])
 
-    def packed(self, start: int) -> list[PageRow]:
+    def packed(self, start: int, threads: Mapping[int, str]) -> list[PageRow]:
         """Return the rows of an axis that begins at *start*, track by track, the outermost functions first."""
         order = {track: number for number, track in enumerate(self._open)}
         keys = sorted(self._rows, key=lambda key: (order[key[0]], key[1]))
-        return [PageRow(_track_name(key[0]), key[1], *_packed(self._rows[key], start)) for key in keys]
+        return [PageRow(_track_name(key[0], threads), key[1], *_packed(self._rows[key], start)) for key in keys]
 
 
 def _packed(slices: list[_PageSlice], start: int) -> tuple[int, str]:
@@ -194,11 +196,12 @@ def _packed(slices: list[_PageSlice], start: int) -> tuple[int, str]:
     return len(slices), b64encode(made).decode()
 
 
-def _track_name(track: SliceTrack) -> str:
+def _track_name(track: SliceTrack, threads: Mapping[int, str]) -> str:
     """Return what distinguishes a track: its task, if there are several, and its context."""
     context = track.context
     parts = [f"task {printable(track.owner or str(track.task))}"] if track.owner or track.task else []
-    parts += [f"context {context.scontext:#x}"] if context.scontext is not None else []
+    if context.scontext is not None:
+        parts.append(threads.get(context.scontext) or f"context {context.scontext:#x}")
     parts += [f"guest {context.hcontext:#x}"] if context.hcontext is not None else []
     return ", ".join([*parts, "virtual"] if context.virtual else parts)
 

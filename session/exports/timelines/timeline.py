@@ -12,6 +12,7 @@ from rvtrace_gdb.session.exports.export import ExportedTrace
 from rvtrace_gdb.session.exports.missing import cause
 from rvtrace_gdb.session.exports.profiles.stacks import ProfileNames
 from rvtrace_gdb.session.exports.timelines.axis import INSTRUCTIONS, TICKS, resolution_of
+from rvtrace_gdb.session.queries.lists.thread_parts import thread_texts
 from rvtrace_gdb.support.errors import Progress
 from rvtrace_gdb.support.text import printable
 
@@ -51,6 +52,7 @@ class HartTimeline:
         self.resolution = resolution_of(trace, self.axis, calls)
         self.slices = Slices(calls, trace.part, self.resolution, trace.owners(progress))
         self.names = ProfileNames(trace, progress)
+        self._threads = thread_texts(trace.session.capture())
 
     def drawn_items(self, progress: Progress) -> Iterator[DrawnItem]:
         """Yield the slices, with positions of the history. Raises what *progress* raises."""
@@ -74,7 +76,7 @@ class HartTimeline:
         else:
             parts = ["calls" if not track.task else f"calls, task {track.task}"]
         if context.scontext is not None:
-            parts.append(f"context 0x{context.scontext:x}")
+            parts.append(self._threads.get(context.scontext) or f"context 0x{context.scontext:x}")
         if context.hcontext is not None:
             parts.append(f"guest 0x{context.hcontext:x}")
         return ", ".join([*parts, "virtual"] if context.virtual else parts)

@@ -88,6 +88,18 @@ def thread_at(capture: Capture, history: History, position: int) -> tuple[str | 
     return process, _with_name(it.id, it.name) if len(known) == 1 and it.id != it.process else None
 
 
+def thread_texts(capture: Capture) -> dict[int, str]:
+    """Return what each thread of a capture is called, by its number: `process 100 (it)`, and, if it is another one than
+    the first of its process, `thread 101 (my worker)` behind that.
+    """
+    names = _process_names(capture.threads)
+    found = {}
+    for it in capture.threads:
+        own = "" if it.id == it.process else f", thread {_with_name(it.id, it.name)}"
+        found[it.id] = printable(f"process {_with_name(it.process, names[it.process])}{own}")
+    return found
+
+
 def words_for(process: str, thread: str) -> str:
     """Return the words for what was named, for messages."""
     both = (f"process {process}" if process else "", f"thread {thread}" if thread else "")

@@ -18,6 +18,7 @@ from rvtrace_gdb.session.exports.extra_library import library
 from rvtrace_gdb.session.past.choice import PastSource
 from rvtrace_gdb.session.queries.coverage.program_coverage import coverage_of
 from rvtrace_gdb.session.queries.lists.history_part import HistoryPart
+from rvtrace_gdb.session.queries.lists.thread_parts import thread_texts
 from rvtrace_gdb.session.queries.reports.report import hart_profiles
 from rvtrace_gdb.session.selected_history import SelectedHistory, call_history
 from rvtrace_gdb.session.session import Session
@@ -74,10 +75,11 @@ def report_of_parts(
     timelines: list[PageTimeline] = []
     intervals: list[IntervalFigures] = []
     covered: list[ProgramCoverage] = []
+    threads = thread_texts(session.capture())
     for hart, positions, profile in parts:
         calls = call_history(session, hart, progress)
         owners = known_owners(session, hart, progress)
-        timelines.append(hart_timeline(calls, hart.hart, SLICES // len(parts), progress, positions, owners))
+        timelines.append(hart_timeline(calls, hart.hart, SLICES // len(parts), progress, positions, owners, threads))
         intervals += interval_figures(profile, f"hart {hart.hart}: " if len(parts) > 1 else "")
         covered += coverage_of(session, hart, positions, progress, conditions=False)
     return HtmlReport(

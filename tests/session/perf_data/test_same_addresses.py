@@ -14,6 +14,12 @@ from pathlib import Path
 import pytest
 
 from rvtrace_gdb.console.main import main
+from rvtrace_gdb.decode.calls.slices.axis import HistoryAxis
+from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.reports.html import timeline
+from rvtrace_gdb.session.context import Context
+from rvtrace_gdb.session.queries.reports.html_report import html_report
+from rvtrace_gdb.session.session import Session
 from tests.gdbext.gdb_process import SOURCE, run_gdb
 from tests.helpers.cross_compiler import symbol_address
 from tests.session.exports.exported import binutils
@@ -122,15 +128,35 @@ def test_profiles_have_the_names_of_the_program_that_ran(processes: Processes, t
     assert files == {f"{it.elf.name}": len(it.ran) * RAN.count(pid) for pid, it in processes.programs.items()}
 
 
-@pytest.mark.parametrize("form", ["chrome"])
-def test_timelines_have_the_names_of_the_program_that_ran(form: str, processes: Processes, tmp_path: Path) -> None:
-    events = json.loads(exported(processes, form, tmp_path))["traceEvents"]
+def test_timelines_have_the_names_of_the_program_that_ran(processes: Processes, tmp_path: Path) -> None:
+    events = json.loads(exported(processes, "chrome", tmp_path))["traceEvents"]
     begun = Counter((it["tid"], it["name"]) for it in events if it["ph"] in ("B", "X") and it.get("cat") == "call")
     tracks = {it["args"]["name"]: it["tid"] for it in events if it["ph"] == "M" and it["name"] == "thread_name"}
     for pid in (EDITOR, SERVER):
-        [track] = [tid for name, tid in tracks.items() if name.endswith(f"context {pid:#x}")]
+        track = tracks[f"calls, process {pid} ({processes.programs[pid].elf.stem})"]
         names = {name for tid, name in begun if tid == track}
         assert names and names <= set(processes.ran(pid))
+
+
+class InstructionAxis(HistoryAxis):
+    """The numbers of instructions."""
+
+    def __init__(self, history: History) -> None:
+        super().__init__(history)
+        self.timed = False
+
+
+def test_the_page_has_the_names_of_the_program_that_ran(
+    processes: Processes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its axis has instructions: of each piece perf has one time alone."""
+    monkeypatch.setattr(timeline, "HistoryAxis", InstructionAxis)
+    session = Session()
+    session.open(processes.file, None)
+    [drawn] = html_report(session, Context(), "").timelines
+    assert {name for name, _ in drawn.names[1:]} == set(processes.ran(EDITOR, SERVER))
+    expected = {f"process {pid} ({program.elf.stem})" for pid, program in processes.programs.items()}
+    assert {row.track for row in drawn.rows} == expected
 
 
 def test_gdb_has_the_names_of_the_program_that_ran(processes: Processes) -> None:
