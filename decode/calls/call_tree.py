@@ -16,6 +16,7 @@ from rvtrace_gdb.decode.calls.stacks.frame import DEPTH_AT_MOST, Frame, StackOpe
 from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.calls.tree.programs import FunctionPrograms, by_program, join_trees
+from rvtrace_gdb.decode.calls.tree.programs import FunctionPrograms, by_program
 from rvtrace_gdb.decode.calls.tree.sketch import RepeatedPart, StackTurn, TreeSketches, TreeSketchItem, turns
 from rvtrace_gdb.decode.calls.tree.template import Template
 from rvtrace_gdb.decode.history.history import GAP, PathPart
@@ -114,8 +115,21 @@ def _tree_of_steps(
     root, programs = CallNode(0, False), FunctionPrograms(calls.images)
     for number, of_program in by_program(steps).items():
         tree = yield from CallTreeBuilder(calls).pieces(of_program)
-        join_trees(root, tree, number, programs)
+        _join_trees(root, tree, number, programs)
     return root
+
+
+def _join_trees(root: CallNode, tree: CallNode, program: int, programs: FunctionPrograms) -> None:
+    """Add the call tree of a program, which has a number, to one of several programs."""
+    waiting = [(root, tree)]
+    while waiting:
+        into, added = waiting.pop()
+        into.calls += added.calls
+        into.own += added.own
+        into.total += added.total
+        for node in added.children.values():
+            number = programs.number(program, node.function)
+            waiting.append((into.child(node.function, node.trap, number), node))
 
 
 def tree_rows(root: CallNode, depth: int) -> Iterator[tuple[int, CallNode]]:

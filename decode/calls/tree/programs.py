@@ -6,14 +6,10 @@ them: a function is the same one if it comes from the same file.
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from rvtrace_gdb.decode.calls.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.program.image import Image
-
-if TYPE_CHECKING:
-    from rvtrace_gdb.decode.calls.call_tree import CallNode
 
 
 def by_program(steps: Mapping[CallStep, int]) -> dict[int, dict[CallStep, int]]:
@@ -52,29 +48,16 @@ class FunctionPrograms:
         key = program, function
         found = self._numbers.get(key)
         if found is None:
-            found = self._numbers[key] = self._find(program, function)
+            found = self._numbers[key] = self._number_of_function(program, function)
         return found
 
     def image(self, program: int, function: int) -> Image:
         """Return the image of such a function."""
         return self.images[self.number(program, function)]
 
-    def _find(self, program: int, function: int) -> int:
+    def _number_of_function(self, program: int, function: int) -> int:
         image = image_of_function(self.images, self.images[program], function)
         file = image.file_at(function)
         origin = image.origin(function) if file is None else (file[0].path, file[1])
         number = next(number for number, other in enumerate(self.images) if other is image)
         return self._firsts.setdefault((function, origin, image.symbol(function)), number)
-
-
-def join_trees(root: "CallNode", tree: "CallNode", program: int, programs: FunctionPrograms) -> None:
-    """Add the call tree of a program, which has a number, to one of several programs."""
-    waiting = [(root, tree)]
-    while waiting:
-        into, added = waiting.pop()
-        into.calls += added.calls
-        into.own += added.own
-        into.total += added.total
-        for node in added.children.values():
-            number = programs.number(program, node.function)
-            waiting.append((into.child(node.function, node.trap, number), node))

@@ -72,13 +72,13 @@ class ExecutionQuery(NamedTuple):
         return [self.first, *self.others, *self.functions] if self.last is None else range(self.first, self.last + 1)
 
 
-def place_queries(places: Sequence[ExecutionQuery], images: Sequence[Image], whole: Image) -> list[AddressQuery]:
-    """Return the searches for all places, which have no result in common. *images*: of the programs that ran; *whole*:
+def place_queries(places: Sequence[ExecutionQuery], images: Sequence[Image], joined: Image) -> list[AddressQuery]:
+    """Return the searches for all places, which have no result in common. *images*: of the programs that ran; *joined*:
     all of them in one. Another program may have other code at the address of a function: it is searched where it is.
     Raises BadQuery: a place is in a range.
     """
     if len(images) < 2:
-        return _disjoint_queries(places, whole)
+        return _disjoint_queries(places, joined)
     groups = dict[tuple[object, ...], tuple[list[ExecutionQuery], set[int]]]()
     named = [_in_programs(place, images) for place in places]
     for number, image in enumerate(images):

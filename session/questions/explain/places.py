@@ -32,13 +32,13 @@ class ProgramPlaces:
         if not 0 <= position < len(history) or history.pc(position) == GAP:
             return None
         image = self._evidence.programs.image_at(position)
-        return self._place(history.pc(position), history_number(position), image)
+        return self._explained_place(history.pc(position), history_number(position), image)
 
     def place_of(self, pc: int, number: int | None = None) -> ExplainedPlace:
         """Return the place of an address in the program that runs at the end."""
-        return self._place(pc, number, self.image)
+        return self._explained_place(pc, number, self.image)
 
-    def _place(self, pc: int, number: int | None, image: Image) -> ExplainedPlace:
+    def _explained_place(self, pc: int, number: int | None, image: Image) -> ExplainedPlace:
         lines = self._lines_of.get(id(image))
         if lines is None:
             lines = self._lines_of[id(image)] = SourceLines(image)
