@@ -15,7 +15,6 @@ from rvtrace_gdb.decode.calls.pieces.summaries import Summaries, Summary
 from rvtrace_gdb.decode.calls.stacks.frame import DEPTH_AT_MOST, Frame, StackOperationKind
 from rvtrace_gdb.decode.calls.stacks.stack import CallStacks
 from rvtrace_gdb.decode.calls.states import CallStep
-from rvtrace_gdb.decode.calls.tree.programs import FunctionPrograms, by_program, join_trees
 from rvtrace_gdb.decode.calls.tree.programs import FunctionPrograms, by_program
 from rvtrace_gdb.decode.calls.tree.sketch import RepeatedPart, StackTurn, TreeSketches, TreeSketchItem, turns
 from rvtrace_gdb.decode.calls.tree.template import Template

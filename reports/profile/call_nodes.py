@@ -6,7 +6,6 @@ from typing import NamedTuple
 from rvtrace_gdb.decode import coverage
 from rvtrace_gdb.decode.calls.call_history import CallHistory
 from rvtrace_gdb.decode.calls.call_tree import CallNode, CallTreeBuilder
-from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.calls.tree.programs import by_program, image_of_function
 from rvtrace_gdb.decode.program.image import Image

@@ -7,7 +7,7 @@ them: a function is the same one if it comes from the same file.
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 
-from rvtrace_gdb.decode.calls.frame import UNKNOWN
+from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN
 from rvtrace_gdb.decode.calls.states import CallStep
 from rvtrace_gdb.decode.program.image import Image
 

@@ -75,17 +75,20 @@ class ExecutionQuery(NamedTuple):
 def place_queries(places: Sequence[ExecutionQuery], images: Sequence[Image], joined: Image) -> list[AddressQuery]:
     """Return the searches for all places, which have no result in common. *images*: of the programs that ran; *joined*:
     all of them in one. Another program may have other code at the address of a function: it is searched where it is.
-    Raises BadQuery: a place is in a range.
+    A program that has no code there may have it searched, too. Raises BadQuery: a place is in a range.
     """
     if len(images) < 2:
         return _disjoint_queries(places, joined)
     groups = dict[tuple[object, ...], tuple[list[ExecutionQuery], set[int]]]()
     named = [_in_programs(place, images) for place in places]
+    searched = {at for found in named for it in found if it is not None and it.last is None for at in it.addresses()}
+    others = {number for number, image in enumerate(images)
+              if not any(found[number] for found in named) and not any(map(image.knows, searched))}  # fmt: skip
     for number, image in enumerate(images):
         here = [it for found in named if (it := found[number]) is not None]
         files = (image.file_at(it) for place in here if place.function for it in (place.first, *place.functions))
         key = (*here, *((file[0].path, file[1]) if file else None for file in files))
-        groups.setdefault(key, (here, set()))[1].add(number)
+        groups.setdefault(key, (here, set(others)))[1].add(number)
     return [
         query._replace(programs=None if len(numbers) == len(images) else frozenset(numbers))
         for here, numbers in groups.values() if here

@@ -5,6 +5,7 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -193,8 +194,7 @@ class Coverage:
         those of each of them.
         """
         if not self._program.base.path and len(programs := self._programs_that_ran()) > 1:
-            apart = [it for image, places in programs for it in self._functions_of_program(image, places)]
-            return sorted(apart, key=lambda it: (it.start, it.end))
+            return sorted(self._functions_of_programs(programs), key=lambda it: (it.start, it.end))
         if self._functions is None:
             self._functions = functions_of(self._program.reported_program)
         return _covered(self._functions, self._counts(silent)[0], self._program.reported_program)
@@ -207,9 +207,21 @@ class Coverage:
             found.setdefault(files, (image, []))[1].extend(places)
         return list(found.values())
 
-    def _functions_of_program(self, image: Image, places: list[range]) -> list[CoveredFunction]:
-        found = coverage.counts(self._history, places, silent, self._calls)
-        return _covered(functions_of(image), found, image)
+    def _functions_of_programs(self, programs: Sequence[tuple[Image, list[range]]]) -> Iterator[CoveredFunction]:
+        """Yield the functions of programs; one that several have from the same file, as those of a kernel, once."""
+        counts = [coverage.counts(self._history, places, silent, self._calls) for _, places in programs]
+        having: dict[tuple[FunctionSymbol, str, int], list[int]] = {}
+        for number, (image, _) in enumerate(programs):
+            for function in functions_of(image):
+                file = image.file_at(function.start)
+                place = (image.origin(function.start), 0) if file is None else (file[0].path, file[1])
+                having.setdefault((function, *place), []).append(number)
+        together: dict[tuple[int, ...], list[FunctionSymbol]] = {}
+        for (function, *_), numbers in having.items():
+            together.setdefault(tuple(numbers), []).append(function)
+        for those, functions in together.items():
+            found = reduce(coverage.add_counts, (counts[number] for number in those))
+            yield from _covered(functions, found, programs[those[0]][0])
 
     def _counts(self, progress: Progress) -> tuple[ExecutionCounts, int]:
         """Return the counts of the selected part, and how many instructions of other programs ran."""
