@@ -76,8 +76,9 @@ def test_lines_are_those_of_addr2line(tmp_path: Path, options: str) -> None:
     for at, text in expected.items():
         first.setdefault(text, at)
     for text, at in first.items():
-        begin = _function(image, at)
-        assert any(_function(image, one) == begin and one <= at for one in lines.addresses(*_line(text))), text
+        here = [one for one in lines.addresses(*_line(text)) if _function(image, one) == _function(image, at)]
+        # Where a statement begins, before which the optimizer may have moved a part of it.
+        assert any(one <= at or expected[one] == text for one in here), text
     there = {int(text.rpartition(":")[2]) for text in expected.values() if text.startswith("app.c:")}
     removed = set(range(3, 8)) | set(range(14, 19))  # the functions dead1 and dead2
     if "gc-sections" in options:
