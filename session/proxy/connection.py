@@ -258,11 +258,13 @@ class Connection:
         try:
             if self.wire.unsent:
                 self.wire.flush()
-            came = self.wire.to_come()
-            if b"$" in came or self.state.shutdown.requested:
+            if self.state.shutdown.requested:
                 return True
-            if came or select.select([self.wire], [], [], 0)[0]:
-                self.arrived += self.wire.receive(max(len(came), 1))
+            if select.select([self.wire], [], [], 0)[0]:
+                came = self.wire.to_come()  # looked at after that, or what arrives in between would be received
+                if b"$" in came:
+                    return True
+                self.arrived += self.wire.receive(max(len(came), 1))  # nothing: gdb has disconnected
         except WireGone:
             return True
         return self._takes_interruption()

@@ -1,13 +1,18 @@
 """Long output of a monitor command: Ctrl-C in the real gdb, and clients that do not read it."""
 
+import select
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
 
 from rvtrace_gdb.session.proxy.backend import Extension, ExtensionContext
 from rvtrace_gdb.session.proxy.connection import Connection
-from rvtrace_gdb.session.proxy.protocol.wire import MUCH, WireGone
+from rvtrace_gdb.session.proxy.protocol.wire import MUCH, Wire, WireGone
 from rvtrace_gdb.session.proxy.proxy import Proxy
 from rvtrace_gdb.session.proxy.proxy_state import ProxySetup
 from tests.gdbext.gdb_process import some_gdbs
@@ -97,6 +102,44 @@ def test_a_packet_ends_the_command_before_it_and_is_answered_after_it() -> None:
             assert skipped.startswith(b"O")
             skipped = client.packet()
         assert client.answer() == b"00010203"
+        client.close()
+
+
+def test_a_packet_that_arrives_while_it_is_looked_for_is_acknowledged_after_the_end_of_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else gdb takes that end for the answer. The first look that finds nothing is when it comes."""
+    talks, peek, choose = threading.Event(), Wire.to_come, select.select
+    with talking(1 << 30) as (proxy, _):
+        client = Client(proxy.port)
+
+        def comes(wire: Wire) -> None:
+            if talks.is_set():
+                talks.clear()
+                client.socket.sendall(packet(b"m1000,4"))
+                until(lambda: b"#" in peek(wire), "the packet")
+
+        def to_come(wire: Wire) -> bytes:
+            found = peek(wire)
+            if not found:
+                comes(wire)
+            return found
+
+        def selected(*of: Any) -> tuple[list[Any], list[Any], list[Any]]:
+            found = choose(*of)
+            if not found[0] and of[-1] == 0:
+                comes(of[0][0])
+            return found
+
+        monkeypatch.setattr(Wire, "to_come", to_come)
+        monkeypatch.setattr("rvtrace_gdb.session.proxy.connection.select", SimpleNamespace(select=selected))
+        client.socket.sendall(packet(b"qRcmd,74"))
+        assert client.packet().startswith(b"O")
+        talks.set()
+        said, answer = b"", packet(b"00010203")
+        while not said.endswith(answer):
+            said = said[-100:] + client.socket.recv(1 << 16)
+        assert said.endswith(packet(b"OK") + b"+" + answer)
         client.close()
 
 
