@@ -24,15 +24,17 @@ _REMEDY = (
     " `trace start -context`, where the system writes scontext. See docs/tasks.md."
 )
 _KERNEL = "Linux"
-_REMEDY_OF_KERNEL = (
-    "More is known with contexts (`trace start -context`), and if the hart stands in the kernel where the trace ends,"
-    " and the kernel's memory is saved there: `set trace save-memory`. See docs/tasks.md."
+_WITH_CONTEXTS = "with contexts (`trace start -context`)"
+_WHERE_KERNEL_ENDS = (
+    "if the hart stands in the kernel where the trace ends, and the kernel's memory is saved there: `set trace"
+    " save-memory`"
 )
-
-_REMEDY_OF_HARTS = (
-    "More is known of several harts with contexts: `trace start -context`, where the system writes scontext; and of the"
-    " last turns, if all harts are halted where the trace ends. See docs/tasks.md."
+_THREADS_OF_KERNEL = (
+    "Those are threads of the kernel, and processes that did not come to user mode: the kernel's memory is not known in"
+    " the past. See docs/linux.md."
 )
+_SYSTEM_WITH_CONTEXTS = "with contexts (`trace start -context`), where the system writes scontext"
+_WHERE_HARTS_END = "of the last turns, if all harts are halted where the trace ends"
 
 
 def task_lines(answer: TasksAnswer, symbols: ExplainSymbols, *, switches: bool, most: int = SHOWN) -> Iterator[str]:
@@ -157,10 +159,24 @@ def _unknown_lines(answer: TasksAnswer, symbols: ExplainSymbols) -> Iterator[str
         share = 100 * answer.unknown / max(answer.instructions, 1)
         yield symbols.paint("gap", f"Not known which task ran: {answer.unknown} instructions ({share:.1f} %).")
     if answer.unknown > _MUCH * answer.instructions:
-        alone = _REMEDY_OF_KERNEL if answer.system == _KERNEL else _REMEDY
-        yield from wrapped(alone if len(answer.harts) == 1 else _REMEDY_OF_HARTS, "")
+        yield from wrapped(_remedy(answer), "")
     for text in answer.problems:
         yield from wrapped(f"Not known: {text}.", "")
+
+
+def _remedy(answer: TasksAnswer) -> str:
+    """Return what helps that the trace does not have yet."""
+    is_kernel = answer.system == _KERNEL
+    if len(answer.harts) == 1 and not is_kernel:
+        return _REMEDY
+    parts = []
+    if not any("context" in row.sources for row in answer.tasks):
+        parts.append(_WITH_CONTEXTS if is_kernel else _SYSTEM_WITH_CONTEXTS)
+    if not any(row.state for row in answer.tasks):
+        parts.append(_WHERE_KERNEL_ENDS if is_kernel else _WHERE_HARTS_END)
+    if parts:
+        return f"More is known {', and '.join(parts)}. See docs/tasks.md."
+    return _THREADS_OF_KERNEL if is_kernel else "See docs/tasks.md for what helps."
 
 
 def tasks_fields(answer: TasksAnswer, *, switches: bool) -> RowFields:

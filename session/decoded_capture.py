@@ -15,6 +15,7 @@ from rvtrace_gdb.session.capture.model import (
     Captured,
     CapturedBranches,
     CapturedEncoder,
+    CapturedImage,
     CapturedRecords,
     CapturedSink,
     CapturedTrap,
@@ -213,6 +214,14 @@ class DecodedCapture:
     def use_index(self, index: "TraceIndex") -> None:
         """Decode of the only sink what is looked at alone: the rest is known already."""
         self._index = index
+
+    def use_images(self, images: tuple[CapturedImage, ...]) -> None:
+        """Have code that is in memory in some contexts only: what has been decoded without it is decoded anew."""
+        if images == self.capture.images:
+            return
+        self.capture = replace(self.capture, images=images)
+        self._program.use_images(images)
+        self._begun = None
 
     def use_progress(self, progress: Progress) -> None:
         """Have *progress* show what is decoded when it is looked at."""

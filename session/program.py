@@ -161,6 +161,10 @@ class LoadedProgram:
         """Use *image* for the program from now on."""
         self._image = image
 
+    def use_images(self, images: Iterable[CapturedImage]) -> None:
+        """Have these programs exist in some contexts only, from now on."""
+        self._images, self._contexts = tuple(images), None
+
     def in_contexts(self, image: Image) -> ContextImages:
         """Return *image*, which came from `image` or `reread`, with the programs that exist in some contexts only.
         Raises BadElf.

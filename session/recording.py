@@ -128,6 +128,7 @@ class TraceRecording:
             tandem=source.tandem, branches=source.branches, code=code, patched=patched,
             notes=tuple(source.notes), written=self._written(debugger), **saved,
         )  # fmt: skip
+        reading.use_images(source.images)
         reading.traps = source.traps
 
     def _written(self, debugger: ReverseDebugger | None) -> tuple[DebuggerWrites, ...]:

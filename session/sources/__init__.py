@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from rvtrace_gdb.session.capture.model import (
     CapturedBranches,
     CapturedEncoder,
+    CapturedImage,
     CapturedRecords,
     CapturedSink,
     CapturedTandem,
@@ -64,6 +65,11 @@ class TraceSource(Protocol):
 
     @property
     def branches(self) -> tuple[CapturedBranches, ...]:
+        return ()
+
+    @property
+    def images(self) -> tuple[CapturedImage, ...]:
+        """The code that is in memory in some contexts only, as far as the source has it."""
         return ()
 
     @property

@@ -296,14 +296,18 @@ class TurnFinder:
         unknown = [one for one in ran if one.source is TaskSource.UNKNOWN]
         if self._is_alone or not unknown:
             return []
-        missing = ["other harts may write the variable that says it"]
+        if self._reader.is_translated:
+            missing = ["values at virtual addresses are not known in the past"]
+        else:
+            missing = ["other harts may write the variable that says it"]
         if len(turns) == 1:
             missing.append("no function that switches tasks ran")
         if all(one.context is None for one in ran):
             missing.append("the trace has no contexts")
-        if not self._reader.has_end:
+        is_end_known = turns[-1].source is not TaskSource.UNKNOWN
+        if not self._reader.has_end and not is_end_known:
             missing.append("the hart and memory were not saved where the trace ends, all harts halted")
-        elif turns[-1].source is TaskSource.UNKNOWN:
+        elif not is_end_known:
             missing.append("what was saved where the trace ends does not have it, or the hart was switching")
         which = f"which task ran on hart {self._reader.hart} in {len(unknown)} of {counted(len(ran), 'turn')}"
         return [f"{which}: {'; '.join(missing)}"]

@@ -48,6 +48,16 @@ class NTraceOptions:
     def trace_options(self) -> Options:
         return self.options.of_decoder
 
+    @property
+    def has_privilege(self) -> bool:
+        """Whether the trace says which privilege mode the hart is in."""
+        return self.options.context
+
+    @property
+    def has_spaces(self) -> bool:
+        """Whether the trace says in which address space user mode runs."""
+        return self.options.context
+
 
 @dataclass(frozen=True)
 class ETraceOptions:
@@ -55,6 +65,16 @@ class ETraceOptions:
 
     options: etrace_options.EncoderOptions
     trace_options: EtraceTraceOptions
+
+    @property
+    def has_privilege(self) -> bool:
+        """Whether the trace says which privilege mode the hart is in."""
+        return True
+
+    @property
+    def has_spaces(self) -> bool:
+        """Whether the trace says in which address space user mode runs."""
+        return self.options.parameters.context_width > 0
 
 
 QemuEncoderOptions = NTraceOptions | ETraceOptions

@@ -24,6 +24,7 @@ from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, classify
+from rvtrace_gdb.session.capture.model import CapturedImage
 from rvtrace_gdb.transport.qemu.recorder import (
     ADDRESS_SPACE,
     BLOCK,
@@ -56,16 +57,18 @@ class Entered:
     number    among the blocks
     code      its bytes
     ran       it is recorded that it was entered
+    own       other code of this address space than what the other ones have there, or had first: it is recorded
+              whenever it is entered, as several address spaces may share it
     """
 
     __slots__ = (
-        "_instructions", "_parts", "_xlen", "block", "code", "followers", "mode", "number", "pc", "pcs", "ran",
+        "_instructions", "_parts", "_xlen", "block", "code", "followers", "mode", "number", "own", "pc", "pcs", "ran",
         "repeated",
     )  # fmt: skip
 
     def __init__(self, pc: int, mode: int, instructions: list[Instruction], xlen: int, code: bytes = b"") -> None:
         self.pc, self._instructions, self._xlen, self.code = pc, instructions, xlen, code
-        self.ran = False
+        self.ran = self.own = False
         self.mode = None if mode == _UNKNOWN_MODE else ProgramContext(mode & 3, bool(mode & _GUEST))
         self.pcs = [pc]
         for instruction in instructions[:-1]:
@@ -78,6 +81,15 @@ class Entered:
 
     def __len__(self) -> int:
         return len(self.pcs)
+
+    @property
+    def end(self) -> int:
+        """The address behind its last instruction."""
+        return self.pc + len(self.code)
+
+    def halfword(self, at: int) -> bytes:
+        """Return the two bytes at address *at*, which is in it."""
+        return self.code[at - self.pc : at - self.pc + 2]
 
     def part(self, begin: int, end: int) -> Block:
         """Return its instructions *begin* to *end* - 1, at least one."""
@@ -107,7 +119,12 @@ class RecordedCode:
         self._read = 0  # bytes of the file
         self._file = self._path.open("rb") if self._path.exists() else None
         self._fresh: list[tuple[int, bytes]] = []
-        self._ran: dict[int, bytes] = {}  # where the program has code: the first that ran there
+        self._ran: dict[int, bytes] = {}  # halfwords: the first that ran there
+        self._spaces: dict[int, Image] = {}  # code that only one address space has, by ASID
+        self._own: set[tuple[int, int]] = set()  # ASIDs and numbers of their blocks
+        self._stale = False  # whether `images` lacks some
+        self.images: tuple[CapturedImage, ...] = ()
+        """The code of each address space whose code differs from what others have at the same addresses."""
         self.patched: dict[int, bytes] = {}
         """What ran in the place of the program's code in M- and S-mode: a kernel has changed it. Processes that are in
         memory at the same addresses are no such case."""
@@ -154,22 +171,57 @@ class RecordedCode:
         fresh, self._fresh = self._fresh, []
         return fresh
 
-    def add_run(self, entered: Entered) -> None:
-        """Note that a block ran. What was translated and never ran while it is recorded is no code of the trace: a
-        kernel has changed it since, or the memory was another program's.
+    def add_run(self, entered: Entered, asid: int | None = None) -> None:
+        """Note that a block ran, in user mode in the address space *asid* if that is known. What was translated and
+        never ran while it is recorded is no code of the trace: a kernel has changed it since, or the memory was another
+        program's.
         """
         entered.ran = True
-        self._fresh.append((entered.pc, entered.code))
         is_process = entered.mode is not None and entered.mode.prv == _USER
-        for pc, after in zip(entered.pcs, [*entered.pcs[1:], entered.pc + len(entered.code)], strict=True):
-            code = entered.code[pc - entered.pc : after - entered.pc]
-            if not self._image.knows(pc):
-                continue
-            before = self._ran.setdefault(pc, code)
-            if before != code or (is_process and self._differs(pc, code)):
-                self.changed = pc if self.changed is None else min(pc, self.changed)
-            elif self._differs(pc, code):
-                self.patched[pc] = code
+        others = [] if entered.own else list(self._unusual(entered))
+        if is_process and asid is not None and (entered.own or others):
+            entered.own = True
+            self._add_own(asid, entered)
+            return
+        self._fresh.append((entered.pc, entered.code))
+        for at in others:
+            code = entered.halfword(at)
+            if is_process or (self._ran[at] != code and self._image.file_at(at) is not None):
+                self._note_change(at)
+            else:
+                self.patched[at] = code
+
+    def _unusual(self, entered: Entered) -> Iterator[int]:
+        """Yield where it has another halfword than the program, or than the first that ran there, if that has none."""
+        differs = self._image.differs(entered.pc, entered.code)
+        for at in range(entered.pc, entered.end, 2):
+            code = entered.halfword(at)
+            if self._ran.setdefault(at, code) != code or (differs and self._differs(at, code)):
+                yield at
+
+    def _note_change(self, at: int) -> None:
+        self.changed = at if self.changed is None else min(at, self.changed)
+
+    def _add_own(self, asid: int, entered: Entered) -> None:
+        if (asid, entered.number) in self._own:
+            return
+        self._own.add((asid, entered.number))
+        space = self._spaces.setdefault(asid, Image(self._image.xlen))
+        if space.differs(entered.pc, entered.code):
+            self._note_change(entered.pc)
+        if not all(map(space.knows, range(entered.pc, entered.end, 2))):
+            space.add_code(entered.pc, entered.code)
+            self._stale = True
+
+    def refresh_images(self) -> None:
+        """Have `images` be as of now."""
+        if not self._stale:
+            return
+        self._stale = False
+        self.images = tuple(
+            CapturedImage(f"address space {asid}", asid, None, None, tuple(space.segments))
+            for asid, space in sorted(self._spaces.items())
+        )
 
     def _differs(self, pc: int, code: bytes) -> bool:
         try:
@@ -288,11 +340,11 @@ def _detour_length(words: "array[int]", at: int) -> int:
 
 class HartRecords:
     """Collects what one hart ran. *code*: the blocks. *contexts*: privilege modes are also recorded, and ASIDs as
-    scontext: QEMU has no such register.
+    scontext: QEMU has no such register. *spaces*: the trace will have them, so each may have its own code.
     """
 
-    def __init__(self, code: RecordedCode, *, contexts: bool = False) -> None:
-        self._code, self._contexts = code, contexts
+    def __init__(self, code: RecordedCode, *, contexts: bool = False, spaces: bool = False) -> None:
+        self._code, self._contexts, self._spaces = code, contexts, spaces
         self._out = RecordedItems()
         self._last: Entered | None = None  # the block entered last
         self._count = _ALL  # how many of its instructions had begun
@@ -302,7 +354,7 @@ class HartRecords:
         self._asid: int | None = None
         self._block: Block | None = None  # output last, if nothing came after it
         self._mode: ProgramContext | None = None
-        self._detours: dict[tuple[int, ProgramContext | None, bytes], Detour] = {}
+        self._detours: dict[tuple[int, ProgramContext | None, int | None, bytes], Detour] = {}
 
     def feed(self, words: "array[int]") -> RecordedItems:
         """Return what is known now, oldest first. Raises QemuError."""
@@ -328,7 +380,7 @@ class HartRecords:
     def _take_detour(self, words: "array[int]") -> None:
         """Read the end of a block, a trap, or both, and the block after them; what that means is remembered."""
         assert self._last is not None
-        out, key = self._out, (self._last.number, self._mode, words.tobytes())
+        out, key = self._out, (self._last.number, self._mode, self._asid, words.tobytes())
         detour = self._detours.get(key)
         if detour is not None:
             out += detour.items
@@ -391,17 +443,18 @@ class HartRecords:
         return last if block is None or may_follow(block, last.pc) else _HINDERED
 
     def _enter(self, entered: Entered) -> None:
+        if not entered.ran or entered.own:
+            is_known = self._spaces and entered.mode is not None and entered.mode.prv == _USER
+            self._code.add_run(entered, self._asid if is_known else None)
         last = self._last
         if last is not None and self._count == _ALL and not self._traps and last.repeated != entered.pc:
             self._give(last.block)
-            if may_follow(last.block, entered.pc) and last.mode == entered.mode:
+            if may_follow(last.block, entered.pc) and last.mode == entered.mode and not entered.own:
                 last.followers.add(entered)
                 if self._code.chain is not None:
                     self._code.chain.pair(last.number, entered.number)
         else:
             self._settle_block(entered.pc)
-        if not entered.ran:
-            self._code.add_run(entered)
         if self._contexts and entered.mode is not None:
             now = entered.mode if self._asid is None else entered.mode._replace(scontext=self._asid)
             if now != self._mode:

@@ -103,7 +103,7 @@ class _QemuHart:
     def __init__(self, ring: Ring, hart: int, code: RecordedCode, options: QemuEncoderOptions, file: IO[bytes]) -> None:
         self.hart, self.file = hart, file
         self._ring, self._at = ring, 0
-        self._records = HartRecords(code, contexts=bool(getattr(options.options, "context", False)) is True)
+        self._records = HartRecords(code, contexts=options.has_privilege, spaces=options.has_spaces)
         self.encoder = encoder_for(options)
 
     def read(self) -> bool:
@@ -187,6 +187,7 @@ class Streaming:
             raise _failure(error) from None
 
     def _save(self, path: str, notes: tuple[str, ...], progress: Progress) -> None:
+        self._code.refresh_images()
         if self.failure is None and self._ring.failed:
             self.failure = QemuError(lacking(self._ring))
         with ExitStack() as maps:
@@ -200,6 +201,7 @@ class Streaming:
                 sinks=tuple(sinks),
                 code=tuple(self._image.code),
                 patched=tuple(self._image.patched),
+                images=self._code.images,
                 registers=() if self.state is None else self.state.registers,
                 memory=() if self.state is None else self.state.memory,
                 ranges=() if self.state is None else self.state.ranges,

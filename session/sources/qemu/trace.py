@@ -16,7 +16,7 @@ from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.rows.harts_text import harts_text
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report as common
-from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedSink
+from rvtrace_gdb.session.capture.model import CapturedEncoder, CapturedImage, CapturedSink
 from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.decoded_capture import DecodedCapture
 from rvtrace_gdb.session.description.model import Description
@@ -48,8 +48,7 @@ class HartTrace:
         self.hart = hart
         self._ring, self._code, self._options, self._kept = ring, code, options, kept
         self._at = ring.written(hart)
-        self._contexts = bool(getattr(options.options, "context", False)) is True
-        self._records = HartRecords(code, contexts=self._contexts)
+        self._records = self._new_records()
         self._encoder = encoder_for(options)
         self._pieces: deque[bytes] = deque()
         self._size = 0
@@ -60,6 +59,9 @@ class HartTrace:
         self.sink: CapturedSink = encoder.sink(hart, b"", wrapped=False)
         self.instructions = 0
         """The number of instructions that retired since the trace began, and were read."""
+
+    def _new_records(self) -> HartRecords:
+        return HartRecords(self._code, contexts=self._options.has_privilege, spaces=self._options.has_spaces)
 
     @property
     def unread_words(self) -> int:
@@ -102,7 +104,7 @@ class HartTrace:
 
     def _lose_words(self) -> None:
         """Begin anew: words were overwritten before they were read, so what was read before has no continuation."""
-        self._records = HartRecords(self._code, contexts=self._contexts)
+        self._records = self._new_records()
         instructions = self._encoder.instructions
         self._encoder = encoder_for(self._options)
         self._encoder.instructions = instructions
@@ -209,6 +211,10 @@ class QemuTrace(TraceSource):
     @property
     def sinks(self) -> tuple[CapturedSink, ...]:
         return tuple(hart.sink for hart in self._harts)
+
+    @property
+    def images(self) -> tuple[CapturedImage, ...]:
+        return self._code.images
 
     def retired(self, hart: int) -> int:
         """Return how many instructions of a hart were read out since the trace began, including those dropped."""
@@ -333,6 +339,7 @@ class QemuTrace(TraceSource):
             if not (image.knows(address) and image.knows(address + len(data) - 2)):  # blocks may have the same code
                 self._fresh.append((address, data))
                 image.add_code(address, data)
+        self._code.refresh_images()
 
 
 def start(

@@ -64,23 +64,25 @@ class KernelTask(NamedTuple):
 class Booted(NamedTuple):
     """format    of the trace: "ntrace", "etrace"
     capture   what rvtrace has recorded
-    executed  the addresses of the instructions that retired, from the first one that was traced on
+    executed  of each hart the addresses of the instructions that retired; of the one on which init runs, from the first
+              one that was traced on
     kallsyms  a copy of it
     memory    pieces of the kernel's memory, FILE@ADDRESS: its text, and its modules
     programs  the guest's, by name
-    tasks     those that ran, one after the other, as the kernel's own event of each switch says
+    switches  the kernel's own events of them, from before the trace on
     """
 
     format: str
     capture: Path
-    executed: "array[int]"
+    executed: list["array[int]"]
     kallsyms: Path
     memory: list[str]
     programs: dict[str, Path]
-    tasks: list[KernelTask]
+    switches: str
 
 
-def boot(folder: Path, format: str) -> Booted:
+def boot(folder: Path, format: str, harts: int = 1) -> Booted:
+    """Boot it. With more harts, OpenSBI 1.0 does not come to Linux in 80 MiB."""
     programs = _programs(folder)
     kernel = next(LINUX.glob("boot/vmlinux-*"))
     plugin, log, disk, capture = (folder / name for name in ("executed.so", "executed", "disk", "linux.rvt"))
@@ -90,9 +92,9 @@ def boot(folder: Path, format: str) -> Booted:
         os.truncate(file.fileno(), _DISK)
     begin, end = (_address(programs["init"], name) for name in ("traced_begins", "traced_ends"))
     qemu = (
-        f"{QEMU10} -M virt -accel tcg -cpu rv64,sstc=off -m 80M -bios {FIRMWARE} -display none"
-        f" -serial file:{folder}/console -kernel {kernel} -initrd {_initramfs(folder, programs)} "
-        f"-append '{_KERNEL_OPTIONS}'"
+        f"{QEMU10} -M virt -smp {harts} -accel tcg -cpu rv64,sstc=off -m {80 if harts == 1 else 128}M"
+        f" -bios {FIRMWARE} -display none -serial file:{folder}/console -kernel {kernel}"
+        f" -initrd {_initramfs(folder, programs)} -append '{_KERNEL_OPTIONS}'"
         f" -drive if=none,file={disk},format=raw,id=disk -device virtio-blk-pci,drive=disk"
         f" -plugin {plugin},out={log},from={begin:#x},to={end:#x}"
     )
@@ -102,19 +104,27 @@ def boot(folder: Path, format: str) -> Booted:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "failed:" not in (folder / "console").read_text(errors="replace")
     kallsyms, memory = _copies(folder, disk)
-    executed = retired(log)
-    return Booted(format, capture, executed, kallsyms, memory, programs, _tasks(disk, executed, kallsyms))
+    executed = [retired(log.with_name(f"{log.name}.{hart}")) for hart in range(harts)]
+    switches = disk.read_bytes()[_SWITCHES:_TEXT].rstrip(b"\0").decode()
+    return Booted(format, capture, executed, kallsyms, memory, programs, switches)
 
 
-def _tasks(disk: Path, executed: "array[int]", kallsyms: Path) -> list[KernelTask]:
-    """The tasks that the kernel's events name (Documentation/trace/events.rst), from the first one that was traced on:
-    guest/init.c writes a mark between them, which is found among what was executed, too.
+def tasks_that_ran(booted: Booted) -> list[KernelTask]:
+    """The tasks that the events of the only hart name (Documentation/trace/events.rst), from the first one that was
+    traced on: guest/init.c writes a mark between them, which is found among what was executed, too.
     """
-    written = disk.read_bytes()[_SWITCHES:_TEXT].rstrip(b"\0").decode()
-    before, _, after = written.partition("tracing_mark_write: begins")
-    switch, mark = (kernel_address(kallsyms, name) for name in ("__switch_to", "tracing_mark_write"))
+    before, _, after = booted.switches.partition("tracing_mark_write: begins")
+    switch, mark = (kernel_address(booted.kallsyms, name) for name in ("__switch_to", "tracing_mark_write"))
+    [executed] = booted.executed
     traced = executed[: executed.index(mark)].count(switch)
     found = [*_events(before)[len(_events(before)) - traced :], *_events(after)]
+    assert found and all(before[1].pid == after[0].pid for before, after in pairwise(found))
+    return [found[0][0], *(after for _, after in found)]
+
+
+def tasks_of_hart(booted: Booted, hart: int) -> list[KernelTask]:
+    """The tasks that the events of a hart name, from before the trace on."""
+    found = _events("\n".join(line for line in booted.switches.splitlines() if f" [{hart:03}] " in line))
     assert found and all(before[1].pid == after[0].pid for before, after in pairwise(found))
     return [found[0][0], *(after for _, after in found)]
 

@@ -89,7 +89,7 @@ def test_what_is_missing_is_said_for_each_hart(
     for capture in (file, with_end(file, machine)):
         assert main(["tasks", str(capture), "--quiet"]) == 0
         said = " ".join(capsys.readouterr().out.split())
-        assert "with contexts: `trace start -context`" in said and "-with-memory" not in said
+        assert "with contexts (`trace start -context`)" in said and "-with-memory" not in said
         for hart in range(2):
             text = said.partition(f"Not known: which task ran on hart {hart} in ")[2].partition(" Not known:")[0]
             assert "other harts may write the variable that says it; the trace has no contexts" in text

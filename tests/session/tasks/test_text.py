@@ -59,3 +59,18 @@ def test_what_helps_is_said_where_much_is_not_known(unknown: int, is_said: bool)
         assert [remedy in text for remedy in remedies] == [is_said] * len(remedies)
         assert len(harts) == 1 or "-with-memory" not in text
         assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize("harts", [[0], [0, 1]])
+def test_a_kernel_of_which_all_is_there_is_not_asked_for_more(harts: list[int]) -> None:
+    """Contexts and the end are in the trace: a turn without user mode is not known all the same."""
+    by_context = row("context 5", 5, 0)._replace(sources=["context"], state="")
+    at_end = row("init", 1, 0x8000_1000)
+    for rows, missing in (
+        ([by_context, at_end], []), ([by_context], ["save-memory"]), ([at_end], ["-context"]),
+        ([], ["-context", "save-memory"]),
+    ):  # fmt: skip
+        found = answer(rows, 5 * 10**9)._replace(system="Linux", harts=harts)
+        text = " ".join(line.strip() for line in task_lines(found, Plain(), switches=False))
+        assert [it for it in ("-context", "save-memory") if it in text] == missing
+        assert ("threads of the kernel" in text) == (not missing)

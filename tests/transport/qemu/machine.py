@@ -66,7 +66,9 @@ def recorded(
 def histories(file: Path) -> sinks.HartHistories:
     capture = capture_file.load(file)
     assert capture.elf is not None
-    program = LoadedProgram(capture.elf.path, code=capture.code, patched=capture.patched)
+    program = LoadedProgram(
+        capture.elf.path, code=capture.code, patched=capture.patched, images=capture.images
+    )
     return sinks.decode(capture.captured, capture.encoders, program.in_contexts(program.image()))
 
 

@@ -1,10 +1,12 @@
 /* A QEMU plugin that writes down each instruction that begins, from one address to where the kernel is entered for the
- * first time after another one, and a little more: what a test compares a decoded trace with. It knows nothing of the recorder of rvtrace, which works by translation blocks.
+ * first time after another one, and a little more: what a test compares a decoded trace with. It knows nothing of the
+ * recorder of rvtrace, which works by translation blocks.
  *
  *     -plugin executed.so,out=FILE,from=ADDRESS,to=ADDRESS
  *
- * Words of 64 bits: an address; or, where the handler of S-mode or the firmware's begins, 1 and the address at which an
- * exception was raised. Of an interrupt there is no word: what began before it has retired.
+ * FILE.0, FILE.1: what each hart began, words of 64 bits: an address; or, where the handler of S-mode or the firmware's
+ * begins, 1 and the address at which an exception was raised. Of an interrupt there is no word: what began before it has
+ * retired.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -19,11 +21,13 @@ enum { MODES = 2, VECTOR, EPC, CAUSE, KINDS };
 static const char *names[MODES][KINDS + 1] = {
     {[VECTOR] = "stvec", [EPC] = "sepc", [CAUSE] = "scause"}, {[VECTOR] = "mtvec", [EPC] = "mepc", [CAUSE] = "mcause"}
 };
-static struct qemu_plugin_register *registers[MODES][KINDS + 1];
-static GByteArray *bytes;
+static _Thread_local struct qemu_plugin_register *registers[MODES][KINDS + 1]; /* QEMU has a thread for each hart */
+static _Thread_local GByteArray *bytes;
+static _Thread_local FILE *out;
 static uint64_t from, to;
-static FILE *out;
-static int on, ending, left;
+static char path[4096];
+static volatile int on;
+static _Thread_local int ending, left;
 
 enum { MORE = 1000 };
 
@@ -41,7 +45,7 @@ static void begins(unsigned cpu, void *pc) {
     if ((uintptr_t)pc == from) on = 1;
     if (on) put((uintptr_t)pc);
     if (on && (uintptr_t)pc == to) ending = 1;
-    if (left && !--left) on = 0, fflush(out);
+    if (left && !--left) on = 0, fflush(NULL);
 }
 
 static uint64_t vector_of(int mode) { return value_of(registers[mode][VECTOR]) & ~3ul; }
@@ -59,7 +63,7 @@ static void block_begins(unsigned cpu, void *pc) {
 }
 
 static void ready(plugin_id id, unsigned cpu) {
-    (void)id, (void)cpu;
+    (void)id;
     GArray *all = qemu_plugin_get_registers();
     const qemu_plugin_reg_descriptor *found = (const void *)all->data;
     for (unsigned i = 0; i < all->len; i++)
@@ -68,6 +72,9 @@ static void ready(plugin_id id, unsigned cpu) {
             if (name && !strcmp(found[i].name, name)) registers[at % MODES][at / MODES + 1] = found[i].handle;
         }
     bytes = g_byte_array_new();
+    char name[sizeof path + 16];
+    snprintf(name, sizeof name, "%s.%u", path, cpu);
+    out = fopen(name, "wb");
 }
 
 static void is_translated(plugin_id id, struct qemu_plugin_tb *tb) {
@@ -83,18 +90,18 @@ static void is_translated(plugin_id id, struct qemu_plugin_tb *tb) {
 
 static void ends(plugin_id id, void *unused) {
     (void)id, (void)unused;
-    fflush(out);
+    fflush(NULL);
 }
 
 __attribute__((visibility("default")))
 int qemu_plugin_install(plugin_id id, const qemu_info_t *info, int argc, char **argv) {
     (void)info;
     for (int i = 0; i < argc; i++) {
-        if (!strncmp(argv[i], "out=", 4)) out = fopen(argv[i] + 4, "wb");
+        if (!strncmp(argv[i], "out=", 4)) snprintf(path, sizeof path, "%s", argv[i] + 4);
         if (!strncmp(argv[i], "from=", 5)) from = strtoull(argv[i] + 5, NULL, 0);
         if (!strncmp(argv[i], "to=", 3)) to = strtoull(argv[i] + 3, NULL, 0);
     }
-    if (!out) return -1;
+    if (!*path) return -1;
     qemu_plugin_register_vcpu_init_cb(id, ready);
     qemu_plugin_register_vcpu_tb_trans_cb(id, is_translated);
     qemu_plugin_register_atexit_cb(id, ends, NULL);
