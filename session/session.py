@@ -8,6 +8,7 @@ target is in `recording`, the debugger in the past in `reverse_debugger`, and th
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rvtrace_gdb.decode.history.history import History
 from rvtrace_gdb.decode.program.elf import BadElf
 from rvtrace_gdb.decode.program.image import Image
+from rvtrace_gdb.decode.program.regions import joined_code
 from rvtrace_gdb.rows.list_rows import MessageRow, ShortHistoryRow
 from rvtrace_gdb.session import program as session_program
 from rvtrace_gdb.session import report
@@ -426,6 +428,8 @@ class Session:
         from rvtrace_gdb.session.capture import file as capture_file
 
         capture, replaced = self.capture(), os.path.exists(path)
+        if self._recording is not None:  # which has a stretch for each block that ran
+            capture = replace(capture, code=joined_code(capture.code))
         state = None if self.live is None else self.live.state
         writing = silent if state is not None and state.interrupted else progress
         if written is None:

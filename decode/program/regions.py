@@ -1,7 +1,7 @@
 """Known bytes of an address space, each with the name of the file it comes from: what is added, replaced, compared."""
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 _PAGE = 1024  # bytes compared at once
@@ -85,6 +85,22 @@ class Regions:
         for region in self.overlapping(addr, end):
             start, stop = max(addr, region.start), min(end, region.end)
             yield start, data[start - addr : stop - addr], region.part(start, stop)
+
+
+def joined_code(code: Iterable[tuple[int, bytes]]) -> tuple[tuple[int, bytes], ...]:
+    """Return stretches of code, addresses and bytes, with those that touch each other as one, in rising order. Bytes
+    that an earlier one has already stay, as in `Image.add_code`.
+    """
+    regions = Regions()
+    for address, data in code:
+        regions.add(address, data, "")
+    found: list[tuple[int, bytearray]] = []
+    for region in regions:
+        if found and region.start == found[-1][0] + len(found[-1][1]):
+            found[-1][1].extend(region.data)
+        else:
+            found.append((region.start, bytearray(region.data)))
+    return tuple((start, bytes(data)) for start, data in found)
 
 
 def differing_halfwords(now: bytes, before: bytes, odd: int) -> Iterator[tuple[int, int]]:

@@ -13,7 +13,6 @@ from typing import Any
 from rvtrace_gdb.controlregs.trace_control.encoder_registers import TeFormat
 from rvtrace_gdb.decode.history.events import BreakKind
 from rvtrace_gdb.decode.ntrace.options import DIALECTS, REPEAT_BITS
-from rvtrace_gdb.decode.program.regions import Regions
 from rvtrace_gdb.session.capture import json_fields
 from rvtrace_gdb.session.capture.etrace_settings import BadSetting, SettingValue, check_settings, etrace_of
 from rvtrace_gdb.session.capture.json_document import NAME, JsonTable, MemberFetch, json_document
@@ -59,7 +58,7 @@ def describe_capture(capture: Capture) -> tuple[dict[str, Any], dict[str, bytes]
         "elf": capture.elf and _elf(capture.elf),
         "encoders": [_encoder_fields(encoder) for encoder in capture.encoders],
         "sinks": [_sink(sink, f"sinks/{n}.bin", members) for n, sink in enumerate(capture.sinks)],
-        "code": _code_fields(_joined(capture.code), "code", members),
+        "code": _code_fields(capture.code, "code", members),
         "images": list(_image_descriptions(capture.images, members)),
         "notes": list(capture.notes),
     }
@@ -177,22 +176,6 @@ def _sink(sink: CapturedSink, member: str, members: dict[str, bytes]) -> dict[st
     }
 
 
-def _joined(code: CapturedCode) -> CapturedCode:
-    """Return the code with stretches that touch each other as one: a recorder has one for each block that ran. Bytes
-    that an earlier one has already stay, as in `Image.add_code`.
-    """
-    regions = Regions()
-    for address, data in code:
-        regions.add(address, data, "")
-    found: list[tuple[int, bytearray]] = []
-    for region in regions:
-        if found and region.start == found[-1][0] + len(found[-1][1]):
-            found[-1][1].extend(region.data)
-        else:
-            found.append((region.start, bytearray(region.data)))
-    return tuple((start, bytes(data)) for start, data in found)
-
-
 def _code_fields(code: CapturedCode, folder: str, members: dict[str, bytes]) -> list[dict[str, Any]]:
     stretches = []
     for n, (address, data) in enumerate(code):
@@ -206,7 +189,7 @@ def _image_descriptions(images: Sequence[CapturedImage], members: dict[str, byte
     described: dict[CapturedCode, list[dict[str, Any]]] = {}
     for number, image in enumerate(images):
         if image.code not in described:
-            described[image.code] = _code_fields(_joined(image.code), f"images/{number}", members)
+            described[image.code] = _code_fields(image.code, f"images/{number}", members)
         yield _image_fields(image, described[image.code])
 
 

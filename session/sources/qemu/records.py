@@ -24,6 +24,7 @@ from rvtrace_gdb.decode.kernel.loading import kernel
 from rvtrace_gdb.decode.program.csrs import ProgramContext
 from rvtrace_gdb.decode.program.image import CodeMissing, Image
 from rvtrace_gdb.decode.program.instructions import Instruction, IType, UndecodableInstruction, classify
+from rvtrace_gdb.decode.program.regions import joined_code
 from rvtrace_gdb.session.capture.model import CapturedImage
 from rvtrace_gdb.transport.qemu.recorder import (
     ADDRESS_SPACE,
@@ -219,7 +220,7 @@ class RecordedCode:
             return
         self._stale = False
         self.images = tuple(
-            CapturedImage(f"address space {asid}", asid, None, None, tuple(space.segments))
+            CapturedImage(f"address space {asid}", asid, None, None, joined_code(space.segments))
             for asid, space in sorted(self._spaces.items())
         )
 

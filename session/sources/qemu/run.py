@@ -22,6 +22,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, cast
 
+from rvtrace_gdb.decode.program.regions import joined_code
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.description.model import Description, DescriptionError, OpenOcdDescription
@@ -199,7 +200,7 @@ class Streaming:
                 new_capture(self._target, self._image),
                 encoders=tuple(encoder.encoder(hart.hart, self._options, self._image) for hart in self._harts),
                 sinks=tuple(sinks),
-                code=tuple(self._image.code),
+                code=joined_code(self._image.code),
                 patched=tuple(self._image.patched),
                 images=self._code.images,
                 registers=() if self.state is None else self.state.registers,
