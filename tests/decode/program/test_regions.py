@@ -1,6 +1,7 @@
 """Stretches of code that touch or overlap each other, put together."""
 
 import random
+from itertools import pairwise
 
 from rvtrace_gdb.decode.program.regions import joined_code
 
@@ -20,4 +21,4 @@ def test_each_byte_is_that_of_the_first_piece_that_has_it() -> None:
                 bytes_at.setdefault(at, byte)
         found = joined_code(code)
         assert {at: byte for start, data in found for at, byte in enumerate(data, start)} == bytes_at
-        assert all(start + len(data) < after for (start, data), (after, _) in zip(found, found[1:], strict=False))
+        assert all(start + len(data) < after for (start, data), (after, _) in pairwise(found))

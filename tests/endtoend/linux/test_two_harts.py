@@ -25,7 +25,7 @@ def booted(tmp_path_factory: pytest.TempPathFactory) -> Booted:
 
 
 def test_each_instruction_of_both(booted: Booted) -> None:
-    """It begins later than the other recorder where the ring was full, and may end later."""
+    """It begins later than the other recorder where the ring was full, and ends later where a hart goes on alone."""
     session = Session()
     session.open(booted.capture, None)
     found = session.harts()
@@ -33,10 +33,10 @@ def test_each_instruction_of_both(booted: Booted) -> None:
     for hart, executed in enumerate(booted.executed):
         history = found.harts.histories[hart]
         pcs = array("Q", history.pcs())
-        assert not history.gaps and len(pcs) > 300_000
+        assert not history.gaps
         begin = executed.tobytes().find(pcs[:_UNIQUE].tobytes()) // pcs.itemsize
         both = min(len(pcs), len(executed) - begin)
-        assert begin >= 0 and both > 0.9 * len(pcs)
+        assert begin >= 0 and both > 300_000
         assert pcs[:both] == executed[begin : begin + both]
 
 
