@@ -216,7 +216,7 @@ class DecodedCapture:
         self._index = index
 
     def use_images(self, images: tuple[CapturedImage, ...]) -> None:
-        """Have code that is in memory in some contexts only: what has been decoded without it is decoded anew."""
+        """Have code of some contexts only; all is decoded anew."""
         if images == self.capture.images:
             return
         self.capture = replace(self.capture, images=images)

@@ -162,7 +162,7 @@ class LoadedProgram:
         self._image = image
 
     def use_images(self, images: Iterable[CapturedImage]) -> None:
-        """Have these programs exist in some contexts only, from now on."""
+        """Have these programs in some contexts only."""
         self._images, self._contexts = tuple(images), None
 
     def in_contexts(self, image: Image) -> ContextImages:

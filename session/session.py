@@ -428,7 +428,7 @@ class Session:
         from rvtrace_gdb.session.capture import file as capture_file
 
         capture, replaced = self.capture(), os.path.exists(path)
-        if self._recording is not None:  # which has a stretch for each block that ran
+        if self._recording is not None:
             capture = replace(capture, code=joined_code(capture.code))
         state = None if self.live is None else self.live.state
         writing = silent if state is not None and state.interrupted else progress

@@ -69,7 +69,7 @@ class TraceSource(Protocol):
 
     @property
     def images(self) -> tuple[CapturedImage, ...]:
-        """The code that is in memory in some contexts only, as far as the source has it."""
+        """Code that is in memory in some contexts only."""
         return ()
 
     @property
