@@ -102,7 +102,7 @@ def test_what_is_saved_at_the_stop_follows_from_the_start(demo_session: Outcome)
         for it in capture.memory if it.at is SavedAt.STOP
         for pair in zip(hart.memory.bytes(it.address, len(it.data)), it.data, strict=True)
     ]  # fmt: skip
-    assert sum(one == other for one, other in pairs) > 1000
+    assert sum(one == other for one, other in pairs) > 90, "its variables, and what its stack has"
     assert all(one in (None, other) for one, other in [*registers, *pairs])
 
 
