@@ -11,7 +11,7 @@ from typing import Any
 from rvtrace_gdb.console import output
 from rvtrace_gdb.console.commands import CommandParser
 from rvtrace_gdb.console.options import inputs, perf, raw
-from rvtrace_gdb.console.options.hints import hints_of_history
+from rvtrace_gdb.console.options.hints import hints_of_history, hints_of_missing_files
 from rvtrace_gdb.console.output import CommandOutput, OutputOptions
 from rvtrace_gdb.decode.history.events import EventKind
 from rvtrace_gdb.decode.history.history import History
@@ -143,6 +143,7 @@ def run(args: argparse.Namespace) -> int:
             other = "--ntrace" if args.etrace else "--etrace"
             more = f" The file does not say its format: try {other}." if request.perf else ""
             raise inputs.RawError(f"{request.name}: {why}{more}")
+        hint += hints_of_missing_files(decoded)
         capture_file.save(capture, args.output)
         if shown.json:
             known = {**of_capture(capture), **of_histories(decoded.harts)}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from rvtrace_gdb.console.options import etrace as options_etrace
 from rvtrace_gdb.controlregs.encoder_features import RAW_NTRACE
 from rvtrace_gdb.decode.coresight.frames import FrameForm
-from rvtrace_gdb.decode.history.events import EventKind
+from rvtrace_gdb.decode.history.events import EventKind, Loss, LossCause
 from rvtrace_gdb.decode.ntrace.options import Options
 from rvtrace_gdb.decode.tandem.plausibility import is_tandem_trace as is_tandem
 from rvtrace_gdb.decode.tandem.protocol import TandemParameters
@@ -18,8 +18,9 @@ from rvtrace_gdb.session.formats.guesses.likely_frames import frames_that_make_s
 from rvtrace_gdb.session.formats.imports.raw_import import EncoderTraceOptions, is_imported, why_unreadable
 from rvtrace_gdb.session.formats.sinks import feeding, options_of
 from rvtrace_gdb.support.errors import Progress
-from rvtrace_gdb.support.text import hint, warning
+from rvtrace_gdb.support.text import hint, printable, warning
 
+_FILES = 3  # that a hint names
 _SWITCHES = ("timestamps", "btm", *(feature.ntrace for feature in RAW_NTRACE))
 
 
@@ -37,6 +38,22 @@ def hints_of_history(capture: Capture, decoded: Decoded, progress: Progress, *, 
     if found is not None:
         return [hint(f"the trace fits far better {_changes(*found)}")]
     return _hint_of_other_format(capture, decoded, progress) if raw or is_imported(capture) or capture.branches else []
+
+
+def hints_of_missing_files(decoded: Decoded) -> list[str]:
+    """Return a hint about how to give the files of processes whose code ran and was not found, or none."""
+    events = (event for history in decoded.harts.histories.values() for event in history.events)
+    absent = {str(fact.detail[1]): None for event in events
+              if isinstance(fact := event.fact, Loss) and fact.cause is LossCause.ABSENT_CODE}  # fmt: skip
+    files = [name for name in absent if name.startswith("/")]
+    found = []
+    if files:
+        more = f" and {len(files) - _FILES} more" if len(files) > _FILES else ""
+        names = printable(", ".join(files[:_FILES]))
+        found.append(f"{names}{more}: --sysroot DIR, the target's root file system, or --elf FILE")
+    if "[vdso]" in absent:
+        found.append("[vdso]: --vdso FILE, a copy of it")
+    return [hint(f"code ran whose file was not found, {it}") for it in found]
 
 
 def _hint_of_other_format(capture: Capture, decoded: Decoded, progress: Progress) -> list[str]:

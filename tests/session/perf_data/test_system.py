@@ -371,3 +371,23 @@ def test_a_file_that_is_not_there_is_said_before_its_program_is_missed(
 ) -> None:
     assert main(["import", str(tmp_path / "perf.data"), "-o", str(tmp_path / "it.rvt")]) == 1
     assert "perf.data: cannot be read: No such file or directory" in capsys.readouterr().err
+
+
+def test_a_hint_names_files_whose_code_ran_and_was_not_found(
+    one: Program, other: Program, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    writer = Recorder()
+    started(writer, one.elf, 100)
+    started(writer, other.elf, 200)
+    for pid, program in ((100, one), (200, other)):
+        writer.piece(program.data, pid=pid, time=pid)
+    (tmp_path / "perf.data").write_bytes(writer.written())
+    words = ["--settings", str(one.settings), "-o", str(tmp_path / "it.rvt")]
+    for elves, missed in (((one,), [other]), ((), [one, other]), ((one, other), [])):
+        given = [word for program in elves for word in ("--elf", str(program.elf))]
+        assert main(["import", str(tmp_path / "perf.data"), *words, *given]) == 0
+        hints = [line for line in capsys.readouterr().out.splitlines() if line.startswith("hint:")]
+        names = ", ".join(f"/usr/bin/{program.elf.name}" for program in missed)
+        expected = f"code ran whose file was not found, {names}: --sysroot DIR, the target's root file system, or"
+        expected += " --elf FILE"
+        assert [line.removeprefix("hint:").strip() for line in hints] == ([expected] if missed else [])
