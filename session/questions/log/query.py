@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
+from rvtrace_gdb.decode.computed import Computed
 from rvtrace_gdb.decode.expressions.compiled import (
     CompiledExpression,
     ExpressionCompiler,
@@ -31,6 +32,7 @@ from rvtrace_gdb.session.queries.lists.search import AT_GAP, BadQuery, Places, Q
 from rvtrace_gdb.session.questions.log.printf import FilledFormat, FormatPiece, count_of, parsed_format
 from rvtrace_gdb.session.questions.moment import FunctionEntries, PastMoment, UnknownPast
 from rvtrace_gdb.support.errors import Progress
+from rvtrace_gdb.support.text import counted
 
 _T = TypeVar("_T")
 _HeldAt = Callable[[PastMoment], bool]
@@ -69,7 +71,8 @@ class LogQuery(NamedTuple):
 
     def results(self, history: History, program: ContextImages, searcher: Searcher) -> QueryResults:
         found = self.where.results(history, program, searcher)
-        positions = _Hits(found, self.part, len(history))
+        every: Hits = _Hits(found, self.part, len(history))
+        positions = self._own_hits(every, searcher)
         if self.past is not None and len(positions):
             self.past.prepare(searcher.progress)
         log = LogTexts(self, history, program, searcher)
@@ -79,7 +82,49 @@ class LogQuery(NamedTuple):
         undecided: frozenset[int] = frozenset()
         if self.request.condition and len(positions):
             kept, undecided = log.chosen(positions, searcher.progress)
-        return LogResults(log, kept, undecided, found.none_message)
+        return LogResults(log, kept, undecided, found.none_message, len(every) - len(positions))
+
+    def _own_hits(self, hits: "Hits", searcher: Searcher) -> "Hits":
+        """Return the hits at code of which the expressions are about: where other programs have other code at the same
+        addresses, what its variables are is not known.
+        """
+        calls = searcher.calls()
+        if len(calls.images) < 2:
+            return hits
+        meant, kept, pc_of = self._meant_places(calls.images), array("Q"), calls.history.pc
+        for index in range(len(hits)):
+            if not index % _STEP:
+                searcher.progress("looking for the program (times)", index, len(hits))
+            position = hits.position(index)
+            if meant[calls.program_at(position), pc_of(position)]:
+                kept.append(position)
+        return _ChosenHits(kept)
+
+    def _meant_places(self, images: Sequence[Image]) -> Computed[tuple[int, int], bool]:
+        """Return by the number of a program, and an address, whether the expressions and the place are about it: of a
+        function, that it is in one of its name, or in code of it that is part of another one.
+        """
+        image, places = self.tools.evaluator.image, (self.where, *self.where.also)
+        named = [{at for place in places for at, _ in it.symbols_named(place.name)} for it in images]
+        parts = Computed[int, set[int]](lambda number: _inlined_entries(images[number], [it.name for it in places]))
+
+        def is_meant(place: tuple[int, int]) -> bool:
+            number, pc = place
+            if _placed_file(images[number], pc) != _placed_file(image, pc):
+                return False
+            return not any(named) or images[number].function(pc) in named[number] or pc in parts[number]
+
+        return Computed(is_meant)
+
+
+def _inlined_entries(image: Image, names: Sequence[str]) -> set[int]:
+    program = Evaluator(image).program
+    return {at for name in names for at in program.inlined_entries(name)}
+
+
+def _placed_file(image: Image, pc: int) -> tuple[str, int] | None:
+    found = image.file_at(pc)
+    return None if found is None else (found[0].path, found[1])
 
 
 _CHECKED = 64  # rows that are looked at before an expression is refused
@@ -308,14 +353,16 @@ def _named(text: str, why: str) -> str:
 class LogResults:
     """The rows of a log: what was printed, and between them where trace is missing."""
 
-    def __init__(self, log: LogTexts, hits: Hits, undecided: frozenset[int], none_message: str) -> None:
+    def __init__(
+        self, log: LogTexts, hits: Hits, undecided: frozenset[int], none_message: str, elsewhere: int
+    ) -> None:
         self._log, self._hits, self._undecided = log, hits, undecided
         self.none_message = none_message
         self._places = Places(log.history, log._program)
         self._known_places: dict[tuple[int, ProgramContext], tuple[Place, str]] = {}
         self._gaps = list(_gap_groups(log.history, hits))
         self._gaps_before = [before + at for at, (_, _, before) in enumerate(self._gaps)]
-        self.notes: Sequence[str] = _notes(log, len(undecided))
+        self.notes: Sequence[str] = _notes(log, len(undecided), elsewhere)
 
     def __len__(self) -> int:
         return len(self._hits) + len(self._gaps) if len(self._hits) else 0
@@ -396,8 +443,11 @@ def _gap_groups(history: History, hits: Hits) -> Iterator[tuple[int, int, int]]:
         yield group
 
 
-def _notes(log: LogTexts, undecided: int) -> Sequence[str]:
+def _notes(log: LogTexts, undecided: int, elsewhere: int) -> Sequence[str]:
     notes = list(log._evaluator.problems)
+    if elsewhere:
+        times = counted(elsewhere, "time")
+        notes.append(f"programs have different code there: {times} another function or program ran, and is left out")
     if log._query.past is None:
         notes.append("no value is known in this trace: see `trace values`")
     if undecided:

@@ -253,3 +253,18 @@ def test_names_are_known_in_another_folder_than_that_of_the_import(
     assert main(["functions", str(tmp_path / "it.rvt"), "--process", str(SERVER), "--json", "--quiet"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert {it.get("func") for it in rows} - {None} == set(processes.ran(SERVER))
+
+
+@pytest.mark.parametrize("function", ["main", "clamp"])
+def test_a_log_is_about_the_program_of_its_variables(
+    function: str, processes: Processes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where this program has a clamp, the other one has main; what ran in the other one is left out, and said to be."""
+    capsys.readouterr()
+    assert main(["log", str(processes.file), function, "results[0]", "--json"]) == 0
+    numbers = [row["position"] for row in map(json.loads, capsys.readouterr().out.splitlines()) if "what" not in row]
+    starts = [int(str(row["position"])) for row in answer(capsys, processes, "find", "_start")]
+    own = answer(capsys, processes, "find", function, "--process", str(EDITOR))
+    assert len(numbers) == len(own) and not any(starts[1] <= number < starts[2] for number in numbers)
+    assert main(["log", str(processes.file), function, "results[0]"]) == 0
+    assert "programs have different code there: " in capsys.readouterr().err
