@@ -215,7 +215,7 @@ def raw_bytes(args: argparse.Namespace, hart: int = 0) -> RawBytes:
     built = described_encoders(args)
     is_etrace = args.etrace or (bool(built.etrace) and not args.ntrace)
     settings = _etrace(args, built) if is_etrace else _ntrace(args, built)
-    asked = args.dialect is None and frames is None and built is NOT_DESCRIBED
+    asked = args.dialect is None and built is NOT_DESCRIBED
     return EncoderBytes(settings, args.xlen, args.src, args.wrapped, frames, finds_dialect=asked)
 
 

@@ -29,7 +29,7 @@ from rvtrace_gdb.session.capture.model import BranchPort, Capture, CapturedBranc
 from rvtrace_gdb.session.errors import Unsupported
 from rvtrace_gdb.session.formats import registry, sinks
 from rvtrace_gdb.session.formats.format import TraceOptions
-from rvtrace_gdb.session.formats.guesses.found_dialect import with_found_dialect
+from rvtrace_gdb.session.formats.guesses.found_dialect import with_dialect_in_frames, with_found_dialect
 from rvtrace_gdb.session.formats.imports.imported_encoders import ImportedFrames
 from rvtrace_gdb.session.formats.imports.raw_import import (
     EncoderTraceOptions,
@@ -87,6 +87,8 @@ class EncoderBytes:
         if isinstance(self.settings, Options):
             if not self.finds_dialect:
                 return self.settings
+            if self.frames is not None:
+                return with_dialect_in_frames(self.settings, data, self.frames)
             return with_found_dialect(self.settings, data, wrapped=self.wrapped)
         return options_etrace.trace_options(self.settings, self.xlen or xlen)
 
@@ -105,12 +107,14 @@ class EncoderBytes:
         def capture(data: bytes, sources: Sequence[int] | None) -> Capture:
             known = None if sources is None else (only,) if only is not None else tuple(sources) or (0,)
             frames = self.frames
-            options = trace_options if sources is not None else self.trace_options(image.xlen, data)
-            return capture_of(RawImport(name, data, options, image, images, self.wrapped, only, known, frames))
+            found = self.trace_options(image.xlen, data)
+            return capture_of(RawImport(name, data, found, image, images, self.wrapped, only, known, frames))
 
         harts = None if only is None or not says_source else {only: only}
         alone = self.frames is None and (not says_source or harts is not None)
-        return RawTrace(capture, StreamSource(trace_options, harts, alone, self.frames))
+        finds = self.finds_dialect and isinstance(self.settings, Options)
+        source = StreamSource(trace_options, harts, alone, self.frames, finds_dialect=finds)
+        return RawTrace(capture, source)
 
 
 @dataclass(frozen=True)

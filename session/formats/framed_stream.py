@@ -77,11 +77,12 @@ class FramedFollower:
         return [printable(line) for line in lines]
 
     def _add_up(self, size: int) -> None:
-        total = StreamCounts(size)
+        total = StreamCounts(size, sourceless=self._deformatter.accounting.lost)
         for counts in (follower.counts for follower in self._followers.values()):
             total.instructions += counts.instructions
             total.gaps += counts.gaps
             total.losses += counts.losses
+            total.hart_events += counts.hart_events
             total.problem = total.problem or counts.problem
             for source, instructions in counts.strangers.items():
                 total.strangers[source] = total.strangers.get(source, 0) + instructions

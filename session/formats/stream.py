@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import BinaryIO, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, cast
 
 from rvtrace_gdb.decode.history.builder import HistoryPiece, IncrementalBuilder
 from rvtrace_gdb.decode.history.events import EventKind
@@ -23,13 +23,16 @@ from rvtrace_gdb.session.capture import file as capture_file
 from rvtrace_gdb.session.capture.container import CaptureError
 from rvtrace_gdb.session.capture.model import Capture
 from rvtrace_gdb.session.formats import registry, sinks
-from rvtrace_gdb.session.formats.format import TraceOptions
+from rvtrace_gdb.session.formats.format import ArrivingDecoder, TraceOptions
 from rvtrace_gdb.session.formats.imports.imported_encoders import ImportedFrames
 from rvtrace_gdb.support.errors import Progress, RvtraceError, silent
 from rvtrace_gdb.support.files import opener_beside
 from rvtrace_gdb.support.text import printable, warning
 from rvtrace_gdb.transport.stream import Stream as Stream
 from rvtrace_gdb.transport.stream import open_stream as open_stream
+
+if TYPE_CHECKING:
+    from rvtrace_gdb.decode.ntrace.options import Options
 
 _PIECE = 1 << 14
 """Bytes decoded before their rows are returned: limits memory, and the delay of the first line."""
@@ -38,7 +41,8 @@ _PIECE = 1 << 14
 class StreamSource(NamedTuple):
     """The sources of a stream. *harts*: by source; None: any source, numbered alike. *alone*: there is only one.
 
-    *frames*: the stream is CoreSight frames. *only*: all of it is of this hart.
+    *frames*: the stream is CoreSight frames. *only*: all of it is of this hart. *finds_dialect*: the beginning of the
+    stream shows which dialect of N-Trace it is of.
     """
 
     trace_options: TraceOptions
@@ -46,6 +50,7 @@ class StreamSource(NamedTuple):
     alone: bool
     frames: ImportedFrames | None = None
     only: int | None = None
+    finds_dialect: bool = False
 
     def hart_of(self, source: int) -> int | None:
         """Return the hart with a source, None if it is not known."""
@@ -88,6 +93,8 @@ class StreamCounts:
     losses: int = 0
     hart_events: int = 0
     """What encoders said of harts besides the flow: PC samples, data written."""
+    sourceless: int = 0
+    """Bytes in frames of which nobody knows who sent them."""
     problem: str | None = None
     """The first contradiction of trace and program."""
     strangers: dict[int, int] = field(default_factory=dict)
@@ -129,8 +136,13 @@ class StreamFollower:
         self.counts = StreamCounts()
         self._source = source
         self._builders: dict[int, IncrementalBuilder] = {}
-        self._decoder = registry.format_of(source.trace_options).arriving_decoder(
-            program, source.trace_options, self._builder, wrapped=wrapped, stop_at_error=stop_at_error
+        self._program, self._wrapped, self._stop_at_error = program, wrapped, stop_at_error
+        self._held = b""  # what arrived before the dialect was clear
+        self._decoder = None if source.finds_dialect else self._decoder_of(source.trace_options)
+
+    def _decoder_of(self, trace_options: TraceOptions) -> ArrivingDecoder:
+        return registry.format_of(trace_options).arriving_decoder(
+            self._program, trace_options, self._builder, wrapped=self._wrapped, stop_at_error=self._stop_at_error
         )
 
     @property
@@ -142,23 +154,41 @@ class StreamFollower:
         """Yield what the next bytes contain, in order of the harts for each piece of them."""
         for at in range(0, len(data), _PIECE):
             part = data[at : at + _PIECE]
-            self._decoder.feed(part)
+            self._clear_decoder(part, last=False)
             self.counts.bytes += len(part)
             yield from self._new_rows(last=False)
 
     def finish(self) -> Iterator[Arrived]:
         """Yield what the remaining bytes contain, as far as it is determined."""
-        self._decoder.finish()
+        decoder = self._clear_decoder(b"", last=True)
+        assert decoder is not None
+        decoder.finish()
         yield from self._new_rows(last=True)
 
     def cross_break(self, why: str) -> None:
         """Note that trace is missing before what arrives next. *why*: for the user."""
-        if isinstance(self._decoder, StreamDecoder):
-            self._decoder.cross_break(why)
+        decoder = self._clear_decoder(b"", last=True)
+        if isinstance(decoder, StreamDecoder):
+            decoder.cross_break(why)
 
     def remarks(self) -> list[str]:
         """Return nothing: all of it is trace."""
         return []
+
+    def _clear_decoder(self, data: bytes, *, last: bool) -> ArrivingDecoder | None:
+        """Return the decoder, None as long as the dialect of the stream is not clear. *last*: it has to be now."""
+        if self._decoder is not None:
+            self._decoder.feed(data)
+            return self._decoder
+        from rvtrace_gdb.session.formats.guesses.found_dialect import SETTLED, with_found_dialect  # few streams have events
+
+        self._held += data
+        if last or len(self._held) >= SETTLED:
+            options = cast("Options", self._source.trace_options)
+            self._decoder = self._decoder_of(with_found_dialect(options, self._held, wrapped=self._wrapped))
+            self._decoder.feed(self._held)
+            self._held = b""
+        return self._decoder
 
     def _builder(self, source: int) -> IncrementalBuilder:
         return self._builders.setdefault(source, IncrementalBuilder())

@@ -346,7 +346,7 @@ def _ended(followed: _Followed, why: str, request: DecodeRequest) -> int:
     if not request.output.quiet:
         followed.status.say([f"{why}: {summary(counts)}"])
     followed.status.say(followed.decoder.remarks())
-    unread = _unread(followed, request.trace)
+    unread = _unread(followed, request)
     if hart is not None and followed.harts and hart not in followed.harts:
         there = harts_text(sorted(followed.harts))
         followed.status.say([warning(f"hart {hart} is not in this stream, which has {there}")])
@@ -357,19 +357,20 @@ def _ended(followed: _Followed, why: str, request: DecodeRequest) -> int:
     return 0 if followed.failure is None else 1
 
 
-def _unread(followed: _Followed, request: RequestedTrace) -> str | None:
+def _unread(followed: _Followed, request: DecodeRequest) -> str | None:
     """Return why the bytes are not a trace, None if they are one; print a warning if nothing could be decoded."""
     counts = followed.decoder.counts
     if raw_import.is_dense(counts.instructions, counts.bytes):
         return None
     if counts.hart_events and not counts.instructions:
         what = counted(counts.hart_events, "event")
-        followed.status.say([f"note:     no flow in this stream, but {what} of harts: --events lists them"])
+        if not request.events:
+            followed.status.say([f"note:     no flow in this stream, but {what} of harts: --events lists them"])
         return None
     hint, unread = followed.judged()
     if not counts.instructions and counts.problem is None and unread is None:
         what = "without a synchronizing message at which decoding can start"
-        if isinstance(request.raw, TandemBytes):
+        if isinstance(request.trace.raw, TandemBytes):
             what = "without an instruction that retired"
         followed.status.say([warning(f"{counted(counts.bytes, 'byte')} {what}"), *hint])
     return unread

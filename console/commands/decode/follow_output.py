@@ -139,6 +139,8 @@ def summary(counts: StreamCounts) -> str:
     done += f", {counted(counts.hart_events, 'event')} of harts" if counts.hart_events else ""
     if counts.losses:
         return f"{done}, {counted(counts.losses, 'loss')}"
+    if counts.sourceless:
+        return f"{done}, {counted(counts.sourceless, 'byte')} lost"
     return f"{done}, nothing lost" if counts.instructions else done  # the bytes may not be a trace at all
 
 

@@ -1,8 +1,11 @@
 """A trace of events without a flow, at the shell and in gdb: what it says is shown, and nothing else is claimed."""
 
 import json
+import random
+import re
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from rvtrace_gdb.decode.history.hart_events import HartEventKind
 from rvtrace_gdb.rows.list_text import HART_EVENTS
 from rvtrace_gdb.session.queries.lists.search import KINDS
 from rvtrace_gdb.support.errors import RvtraceError
+from tests.decode.coresight import naive
 from tests.decode.ntrace.messages import message
 from tests.gdbext.gdb_process import GDB, SOURCE, run_gdb
 from tests.helpers import reference_streams
@@ -185,12 +189,14 @@ def test_escapes_of_the_text_do_not_reach_a_terminal(raw: Path, capsys: pytest.C
     assert line == r"channel 0:" "\t" r"\x1b]0;title\x07"
 
 
-def followed(*words: str, data: bytes) -> "subprocess.CompletedProcess[str]":
+def followed(
+    *words: str, data: bytes, told: Sequence[str] = ("--dialect", "sifive")
+) -> "subprocess.CompletedProcess[str]":
     """What a command makes of bytes that arrive on standard input."""
     with tempfile.TemporaryFile() as file:
         file.write(data)
         file.seek(0)
-        return rvtrace(*words, "--follow", "-", "--ntrace", "--dialect", "sifive", "--elf", ELF, stdin=file.fileno())
+        return rvtrace(*words, "--follow", "-", "--ntrace", *told, "--elf", ELF, stdin=file.fileno())
 
 
 def test_lines_come_as_a_probe_delivers_them() -> None:
@@ -206,6 +212,27 @@ def test_events_come_as_a_probe_delivers_them() -> None:
     silent = followed("decode", data=EVENTS)
     assert (silent.stdout, silent.returncode) == ("", 0)
     assert "no flow in this stream, but 8 events of harts: --events lists them" in silent.stderr
+
+
+def test_the_dialect_is_found_in_frames(raw: Path, capture: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And in a stream, of which only the beginning is there when decoding begins: a few bytes at once."""
+    framed = raw.with_suffix(".bin")
+    framed.write_bytes(naive.packed(random.Random(2), [(0x21, byte) for byte in raw.read_bytes()]))
+    told = ["--ntrace", "--frames", "coresight", "--elf", ELF]
+    assert main(["import", str(framed), *told, "-o", str(raw.with_name("framed.rvt")), "--quiet"]) == 0
+    places = [re.sub("; trace byte .*", "", line) for line in shown(capsys, "events", capture)]
+    in_frames = shown(capsys, "events", raw.with_name("framed.rvt"))
+    assert [re.sub("; trace byte .*", "", line) for line in in_frames] == places and len(places) == 13
+    assert shown(capsys, "itc", framed, *told) == ["channel 0:\tHello!", "channel 0:\tbye", "channel 2:\t0x0201"]
+    for words in (["decode", "--events"], ["itc"]):
+        plain = followed(*words, "--quiet", data=raw.read_bytes(), told=())
+        in_frames = followed(*words, "--quiet", data=framed.read_bytes(), told=("--frames", "coresight"))
+        assert (plain.returncode, in_frames.returncode, plain.stderr + in_frames.stderr) == (0, 0, "")
+        told_hart = [line.removeprefix("hart 33").lstrip(", \t") for line in in_frames.stdout.splitlines()]
+        assert [re.sub(" offset=.*? ", " ", line) for line in told_hart] == [
+            re.sub(" offset=.*? ", " ", line) for line in plain.stdout.splitlines()
+        ]
+        assert ("Hello!" if words == ["itc"] else "median") in plain.stdout
 
 
 def test_the_kinds_are_those_of_the_decoder() -> None:

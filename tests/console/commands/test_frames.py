@@ -3,6 +3,7 @@
 import json
 import os
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -139,6 +140,20 @@ def test_every_way_to_read_frames_gives_the_same(
     ]  # fmt: skip
     messages = shown(capsys, "dump", framed, *made[:3], *made[5:], "--atb-id", "0x31")
     assert [line for line in shown(capsys, "dump", file) if " 0x31@" in line] == messages
+
+
+def test_what_a_stream_lost_is_said(framed: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A buffer that wrapped: its first frame without its ID, 15 bytes of layout and data of an unknown source."""
+    made = ("--ntrace", "--src-bits", "3", "--elf", ELF, "--frames", "coresight")
+    wrapped, frames = tmp_path / "wrapped.bin", framed.read_bytes()
+    wrapped.write_bytes(bytes(range(0, 30, 2)) + b"\0" + frames)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for file, end in ((wrapped, "15 bytes lost"), (framed, "nothing lost")):
+        with meanwhile(partial(fifo.write_bytes, file.read_bytes())):
+            assert main(["decode", "--follow", str(fifo), *map(str, made)]) == 0
+        said = capsys.readouterr().err
+        assert f" instructions, {end}\n" in said and (file is framed or "15 bytes of an unknown ATB ID" in said)
 
 
 def test_whose_an_id_is(framed: Path, capsys: pytest.CaptureFixture[str]) -> None:
