@@ -41,6 +41,7 @@ from rvtrace_gdb.support.text import counted
 _STATE = re.compile(rb" (\w+) +([0-9a-f]{8}(?:[0-9a-f]{8})?)\s*$")
 _REGISTERS = re.compile(rb" ([xf])(\d+)/\w+ +([0-9a-f]{8}(?:[0-9a-f]{8})?)(?=\s)")
 _WORD = re.compile(rb"0x([0-9a-f]+):  ([0-9a-f]{8}|[0-9a-f]{4})\s")
+_HART_STATE = re.compile(rb" mhartid  +([0-9a-f]+)\s*$")
 _HEAD_STATE = re.compile(rb" pc  +([0-9a-f]+)\s*$")
 _SINGLE = "let it run one instruction after the other (-singlestep; since 8.1: -accel tcg,one-insn-per-tb=on)"
 _BY_ITSELF = frozenset((csrs.MIP, csrs.SIP, csrs.VSCAUSE + 2))  # a device changes these at any time
@@ -79,6 +80,9 @@ class QemuStates(CommitReader):
         self._privilege: int | None = None
         self._in_pieces = False  # something was left out before the next instruction
         self._left_out = self._doubled = 0
+        self._hart_id: int | None = None  # mhartid of our hart
+        self._ours_began = True  # what ran last is of our hart
+        self._others_began = False  # something of another hart ran
 
     @classmethod
     def recognizes(cls, head: Sequence[bytes]) -> bool:
@@ -250,14 +254,14 @@ class QemuStates(CommitReader):
         """Yield what began to run, each when the next one does. Raises LogError."""
         last: _QemuBlock | None = None
         before: _QemuBlock | None = None
-        ours = True
+        self._ours_began = dump_is_ours = True
         for batch in self.log.batches():
             for index, line in enumerate(batch):
                 if not line.endswith(b"\n"):
                     self.bad_line(index, line)
                 elif line.startswith(b"Trace "):
                     block = self._begun(index, line)
-                    ours = block is not None
+                    self._ours_began = block is not None
                     if block is not None:
                         if last is not None:
                             yield self._checked(last)
@@ -266,8 +270,10 @@ class QemuStates(CommitReader):
                     last = None if last is not None and self._was_left(line, last) else last
                 elif line.startswith(b"riscv_cpu_do_int"):
                     self._take_trap(index, line, last or before)
-                elif line.startswith(b" ") and ours and last is not None:
-                    self._read_state(line, last.state)
+                elif line.startswith(b" "):
+                    dump_is_ours = self._is_of_our_dump(line, said=dump_is_ours)
+                    if dump_is_ours and last is not None:
+                        self._read_state(line, last.state)
                 elif match := _WORD.match(line):
                     self._words[int(match[1], 16)] = Instr(int(match[2], 16), len(match[2]) // 2)
         if last is not None and last.state:
@@ -281,10 +287,29 @@ class QemuStates(CommitReader):
             assert error is not None
             raise error
         if not self.is_ours(index, int(match[1])):
+            self._others_began = True
             return None
+        if self._hart_id is None:
+            self._hart_id = int(match[1])
         if match[3] is not None and int(match[3], 16) & COUNT_MASK != 1:
             raise self.log.error(index, f"several instructions ran here, so what each wrote is unknown: {_SINGLE}")
         return _QemuBlock(self.log.line + index + 1, int(match[2], 16) & self.mask)
+
+    def _is_of_our_dump(self, line: bytes, *, said: bool) -> bool:
+        """Return whether a line with registers is of our hart. *said*: whether the line before it was.
+
+        Harts of QEMU log at the same time, so that what another one ran may come between a line and its registers; the
+        registers have the number of their hart (mhartid), which need not be that of the line.
+        """
+        if _HEAD_STATE.match(line):
+            return self._ours_began
+        match = _HART_STATE.match(line)
+        if match is None:
+            return said
+        number = int(match[1], 16)
+        if not self._others_began:
+            self._hart_id = number
+        return number == self._hart_id
 
     def _checked(self, block: _QemuBlock) -> _QemuBlock:
         """Return a block. Raises LogError if the log has no registers before it."""

@@ -141,6 +141,34 @@ def test_instructions_with_unknown_effects(word: int, tmp_path: Path) -> None:
     assert "at 0x80000000" not in reader.mismatch
 
 
+@pytest.mark.parametrize("base", [0, 4])
+def test_harts_that_log_at_the_same_time(base: int, tmp_path: Path) -> None:
+    """As QEMU 7.2 wrote it with -smp 2: what another hart ran came between a line and its registers. The numbers of
+    harts may begin elsewhere (hartid-base).
+    """
+    image = Image(64)
+    image.add_code(0x8000_0000, bytes.fromhex("13050500") * 8)  # mv a0,a0
+
+    def ran(hart: int, at: int) -> str:
+        return _BLOCK.format(0x8000_0000 + at).replace("Trace 0", f"Trace {hart}")
+
+    def state(hart: int, at: int) -> str:
+        return f" pc       {0x8000_0000 + at:016x}\n mhartid  {base + hart:016x}\n x10/a0   {0x100 + hart:016x}"
+
+    alone = [line for hart in (0, 1) for line in (ran(hart, 0), state(hart, 0))]
+    mixed = [
+        *(ran(1, 4), ran(0, 4), state(1, 4), state(0, 4)),
+        *(ran(0, 8), ran(1, 8), state(1, 8), state(0, 8)),
+        *(ran(1, 12), state(1, 12), ran(0, 12), state(0, 12)),
+    ]
+    log = written(tmp_path / "it.log", *(mixed if base == 0 else [*alone, *mixed]))
+    for hart in (0, 1) if base == 0 else (0,):
+        reader, found = read_log(log, 64, image, hart)
+        assert not reader.mismatch
+        positions = range(found.history.instructions)
+        assert {found.before(position).x(10) for position in positions} == {0x100 + hart} and len(positions) > 1
+
+
 _STATE_LINES = " pc       0000000080000000\n x0/zero  0000000000000000 x1/ra    0000000000000001"
 
 
