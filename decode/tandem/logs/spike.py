@@ -6,7 +6,8 @@ and xtval: the trace has no mstatus there, and no instruction that was not logge
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -63,12 +64,12 @@ class CommitLog(CommitReader):
     @classmethod
     def recognizes(cls, head: Sequence[bytes]) -> bool:
         """Return whether a line is one of Spike's."""
-        return any(_COMMIT.match(line) or _LISTED.match(line) for line in head)
+        return any(_COMMIT.match(line) or _LISTED.match(line) for line in _own_parts(head))
 
     @classmethod
     def xlen_in(cls, head: Sequence[bytes]) -> int | None:
         """Return XLEN by the digits of the first address; old versions write 16 of RV32, too."""
-        found = next((match for match in map(_COMMIT.match, head) if match), None)
+        found = next((match for match in map(_COMMIT.match, _own_parts(head)) if match), None)
         return None if found is None else 32 if len(found[3]) == 8 else 64
 
     def commits(self) -> Iterator[Logged]:
@@ -210,3 +211,10 @@ class CommitLog(CommitReader):
             return None
         found = reach(retired.instr.word, self.xlen)
         return None if found is None or not found.size else (found.size, written[1] & (1 << 8 * found.size) - 1)
+
+
+def _own_parts(head: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield what is Spike's of the lines of a log, which may begin with something else: what was printed, a time."""
+    for line in head:
+        with suppress(ValueError):
+            yield own_part(line) or b""

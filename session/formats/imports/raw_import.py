@@ -9,6 +9,7 @@ bytes, and of E-Trace, in which most bytes are some packet. A trace of few messa
 start, or of unknown code, is still a trace.
 """
 
+import codecs
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -184,6 +185,8 @@ def _placed(elf: Elf, bias: int) -> PlacedElf:
 
 
 _PIECE = 1 << 12  # bytes
+_TEXT_LOOKED_AT, _SHORTEST_TEXT = 1 << 12, 32  # bytes
+_PRINTED = bytes((*range(0x20, 0x7F), *b"\t\r\n\f"))
 _LOOKED_AT = 1 << 16  # bytes that are not idle
 _FEW = 1 << 6  # bytes
 _OF_FEW = 75  # percent of them are messages
@@ -267,7 +270,25 @@ def _problem(captured: Captured, capture: Capture, instructions: int) -> str | N
     first = "the first " if size > _LOOKED_AT else ""
     of = f"of {first}{counted(size or len(captured.data), 'byte')} {sensible} are messages"
     ran = counted(instructions, "instruction")
-    return f"cannot be read as {kind.name}: {of}, {ran} ran: is it a trace, and was it made with these options?"
+    advice = _other_content(captured.data) or "is it a trace, and was it made with these options?"
+    return f"cannot be read as {kind.name}: {of}, {ran} ran: {advice}"
+
+
+_PACKED = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"PK\3\4": "zip"}
+"""What packed files begin with."""
+
+
+def _other_content(data: bytes) -> str | None:
+    """Return what to do with bytes that are no trace by their beginning: a text, or a packed file."""
+    head = data[:_TEXT_LOOKED_AT]
+    packed = next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
+    if packed is not None:
+        return f"it is packed by {packed}: unpack it first"
+    is_utf16 = head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and head.count(0) * 3 > len(head)
+    if not is_utf16 and (len(head) < _SHORTEST_TEXT or head.translate(None, _PRINTED)):
+        return None
+    text = "a text in UTF-16: save it as UTF-8" if is_utf16 else "a text"
+    return f"it is {text}; of a log of Spike, QEMU or Ibex `rvtrace import --log FORM` makes a trace (docs/logs.md)"
 
 
 def _is_of_other_parameters(captured: Captured) -> bool:

@@ -2,6 +2,8 @@
 1.
 """
 
+import bz2
+import lzma
 import random
 import zlib
 from pathlib import Path
@@ -161,3 +163,18 @@ def test_a_trace_is_kept_when_its_decoding_is_interrupted(
     raw.write_bytes(STREAM)
     assert run(capsys, "import", raw, "--elf", ELF, "-o", file) == (130, [], ["rvtrace: interrupted"])
     assert load(file).sinks[0].data == STREAM
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"[10:00:01] a line of a log\r\n" * 40, "it is a text; of a log of Spike, QEMU or Ibex `rvtrace import --log"),
+        (("a line of a log\r\n" * 40).encode("utf-16"), "it is a text in UTF-16: save it as UTF-8; of a log"),
+        (lzma.compress(b"core   0: 0x0" * 99), "it is packed by xz: unpack it first"),
+        (bz2.compress(b"core   0: 0x0" * 99), "it is packed by bzip2: unpack it first"),
+    ],
+)
+def test_what_it_is_instead(data: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "raw.bin").write_bytes(data)
+    status, _, lines = run(capsys, "import", tmp_path / "raw.bin", "--ntrace", "--elf", ELF, "-o", tmp_path / "x.rvt")
+    assert status == 1 and f" instructions ran: {said}" in lines[0] and len(lines) == 1

@@ -89,3 +89,13 @@ def test_what_an_instruction_leaves_alone_stays_known(tmp_path: Path) -> None:
     _, found = read_log(path, 64)
     assert found.after(2).f(0) == 0x3FF0_0000_0000_0000
     assert found.after(2).csr(1) == 0 and found.after(2).csr(2) == 1
+
+
+def test_lines_behind_a_time(tmp_path: Path) -> None:
+    """As a build server writes what it ran: it is Spike's log all the same, and recognized."""
+    log = cut("flute_rv64mi-p-scall", tmp_path, listed=True)
+    (tmp_path / "timed.log").write_text("".join(f"[10:00:01] {line}" for line in log.read_text().splitlines(True)))
+    program, xlen = program_of("flute_rv64mi-p-scall"), parameters_of("flute_rv64mi-p-scall").xlen
+    _, plain = read_log(log, xlen, program)
+    _, found = read_log(tmp_path / "timed.log", xlen, program)
+    assert list(found.history.pcs()) == list(plain.history.pcs()) != []
