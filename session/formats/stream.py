@@ -180,7 +180,10 @@ class StreamFollower:
         if self._decoder is not None:
             self._decoder.feed(data)
             return self._decoder
-        from rvtrace_gdb.session.formats.guesses.found_dialect import SETTLED, with_found_dialect  # few streams have events
+        from rvtrace_gdb.session.formats.guesses.found_dialect import (  # few streams have events
+            SETTLED,
+            with_found_dialect,
+        )
 
         self._held += data
         if last or len(self._held) >= SETTLED:
