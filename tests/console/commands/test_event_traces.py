@@ -226,9 +226,9 @@ def test_the_dialect_is_found_in_frames(raw: Path, capture: Path, capsys: pytest
     assert shown(capsys, "itc", framed, *told) == ["channel 0:\tHello!", "channel 0:\tbye", "channel 2:\t0x0201"]
     for words in (["decode", "--events"], ["itc"]):
         plain = followed(*words, "--quiet", data=raw.read_bytes(), told=())
-        in_frames = followed(*words, "--quiet", data=framed.read_bytes(), told=("--frames", "coresight"))
-        assert (plain.returncode, in_frames.returncode, plain.stderr + in_frames.stderr) == (0, 0, "")
-        told_hart = [line.removeprefix("hart 33").lstrip(", \t") for line in in_frames.stdout.splitlines()]
+        piped = followed(*words, "--quiet", data=framed.read_bytes(), told=("--frames", "coresight"))
+        assert (plain.returncode, piped.returncode, plain.stderr + piped.stderr) == (0, 0, "")
+        told_hart = [line.removeprefix("hart 33").lstrip(", \t") for line in piped.stdout.splitlines()]
         assert [re.sub(" offset=.*? ", " ", line) for line in told_hart] == [
             re.sub(" offset=.*? ", " ", line) for line in plain.stdout.splitlines()
         ]

@@ -3,7 +3,6 @@
 import json
 import os
 import random
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -150,7 +149,11 @@ def test_what_a_stream_lost_is_said(framed: Path, tmp_path: Path, capsys: pytest
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     for file, end in ((wrapped, "15 bytes lost"), (framed, "nothing lost")):
-        with meanwhile(partial(fifo.write_bytes, file.read_bytes())):
+
+        def write(data: bytes = file.read_bytes()) -> None:
+            fifo.write_bytes(data)
+
+        with meanwhile(write):
             assert main(["decode", "--follow", str(fifo), *map(str, made)]) == 0
         said = capsys.readouterr().err
         assert f" instructions, {end}\n" in said and (file is framed or "15 bytes of an unknown ATB ID" in said)
