@@ -110,7 +110,9 @@ def _tree(name: str) -> Node:
 
 
 def _report_written(written_description: WrittenDescription, output: str, elf: str | None) -> None:
-    names = ", ".join(f"{each.name} at {each.base:#x}" for each in written_description.description.components)
+    found = written_description.description
+    parts = (*found.components, *found.tracers, *found.tacit)
+    names = ", ".join(f"{each.name} at {each.base:#x}" for each in parts) or found.name
     beside = elf is not None and Path(output) == Path(elf).parent / FILE_BESIDE_ELF
     select = "" if beside else f"`set trace target {os.path.abspath(output)}`, "
     print(printable(f"{output}: {names}"), file=sys.stderr)

@@ -45,8 +45,11 @@ def table_of(name: str) -> str:
     return f'[[component]] "{name}"'
 
 
-def no_encoder(file: str) -> DescriptionError:
-    """Return the error of a description that names no encoder."""
+def no_encoder(file: str, adapter: str = "") -> DescriptionError:
+    """Return the error of a description that names no encoder. *adapter*: the USB adapter it names."""
+    if adapter == "esp":
+        text = "the firmware of Espressif's chips sets the trace up: `trace snapshot` reads what it recorded"
+        return DescriptionError(text, file)
     return DescriptionError('there is none of type "encoder"; `rvtrace init` looks for one', file, "[[component]]")
 
 

@@ -20,6 +20,7 @@ so does a funnel of several harts, whose first is taken.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 
 from rvtrace_gdb.decode.reconstruction.facts import MemoryKind, MemoryRange
 from rvtrace_gdb.session.description import file, tables, tree_coresight
@@ -86,6 +87,9 @@ class DeviceTreeContents:
 def trace_components(root: Node, buffers: Buffers) -> DeviceTreeContents:
     """Return the trace components below *root*. Raises `DeviceTreeError`, and `DescriptionError` for invalid ones."""
     nodes = [node for node in root.walk() if node.okay and _described_type(node) is not None]
+    if any(node.path.endswith("/__overlay__") for node in root.walk()):
+        text = "it is an overlay: apply it to the board's device tree, and import that"
+        raise DeviceTreeError(f"{text}: fdtoverlay -i BOARD.dtb -o WHOLE.dtb OVERLAY.dtbo", root.file)
     if not has_trace_components(root):
         names = ", ".join(name for name in COMPATIBLE if name not in tree_coresight.TYPES)
         raise DeviceTreeError(f"it has no trace components: no node is compatible with one of {names}", root.file)
@@ -121,6 +125,7 @@ class _Import:
         self._harts = {
             node.path: self._hart_index(node) for node in nodes if self._kinds[node.path] is EncoderDescription
         }
+        self._check_harts()
         self._names = self._component_names()
         self._own_sinks = self._sinks_inside()
         self._memory = tuple(_memory_ranges(root))
@@ -207,6 +212,14 @@ class _Import:
             raise node.error(f"is {number}, and /cpus has {len(self._cpus)}", "cpu")
         return number
 
+    def _check_harts(self) -> None:
+        """Raises `DeviceTreeError`: two encoders trace one hart."""
+        first: dict[int, str] = {}
+        for node in self._nodes:
+            hart = self._harts.get(node.path)
+            if hart is not None and first.setdefault(hart, node.path) != node.path:
+                raise node.error(f"is hart {hart}, which {first[hart]} traces", "cpu" if _is_xuantie(node) else "cpus")
+
     def _component_names(self) -> dict[str, str]:
         names = {path: f"encoder{hart}" for path, hart in self._harts.items()}
         for kind, prefix in (
@@ -219,6 +232,10 @@ class _Import:
         ):
             paths = [node.path for node in self._nodes if self._kinds[node.path] is kind]
             names |= {path: f"{prefix}{number}" for number, path in enumerate(paths)}
+        sinks = (node for node in self._nodes if self._kinds[node.path] is TmcSinkDescription)
+        for node in sinks:
+            prefix = tree_coresight.sink_prefix(node)
+            names[node.path] = next(it for n in count() if (it := f"{prefix}{n}") not in names.values())
         return names
 
     def _imported_component(self, node: Node) -> AnyComponent:
@@ -230,7 +247,7 @@ class _Import:
             return FunnelDescription(name, base, self._feeds(node), self._inputs(node), version, self._power(node))
         if kind is AtbLinkDescription:
             return AtbLinkDescription(name, base, self._feeds(node), self._atb_id(node), self._power(node))
-        if kind in tree_coresight.PREFIXES:
+        if kind in tree_coresight.PREFIXES or kind is TmcSinkDescription:
             edges = [edge for edge in self._edges if edge.source is node]
             to = {edge.output: self._names[edge.to.path] for edge in edges}
             inputs = self._inputs(node) if kind is CoresightFunnelDescription else {}

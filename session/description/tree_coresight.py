@@ -34,9 +34,15 @@ PREFIXES: Mapping[type[AnyComponent], str] = {
     CoresightFunnelDescription: "csfunnel",
     CoresightReplicatorDescription: "replicator",
     TmcLinkDescription: "etf",
-    TmcSinkDescription: "etr",
 }
 """What the names of components begin with; a number follows."""
+_SINK_PREFIXES = ("etf", "etb", "etr")
+
+
+def sink_prefix(node: Node) -> str:
+    """Return what the name of a TMC that is a sink begins with: what its node is called, if that says what it is."""
+    called = node.path.rpartition("/")[2].partition("@")[0]
+    return next((prefix for prefix in _SINK_PREFIXES if called.startswith(prefix)), "etr")
 
 
 def is_static(node: Node) -> bool:

@@ -40,7 +40,7 @@ def start(
     if not description.encoders and not description.tandem:
         from rvtrace_gdb.session.description.connections import no_encoder
 
-        raise no_encoder(description.file)
+        raise no_encoder(description.file, "" if description.usb is None else description.usb.adapter)
     from rvtrace_gdb.session.sources import trace_control
 
     return trace_control.start(session, description, context, options, connect, progress)

@@ -58,6 +58,7 @@ class CommitReader(ABC):
         self.notes: list[str] = []
         self.initial: dict[int, int] = {}
         self._any_hart = hart is None
+        self._passed_by: set[int] = set()  # harts of lines that do not count
         self._compared: set[int] = set()
 
     @classmethod
@@ -80,7 +81,15 @@ class CommitReader(ABC):
             self.hart = hart
         elif hart != self.hart and self._any_hart:
             raise self.log.error(index, f"hart {hart} after lines of hart {self.hart}: choose one with --hart")
+        if hart != self.hart:
+            self._passed_by.add(hart)
         return hart == self.hart
+
+    def check_hart(self) -> None:
+        """Raises LogError if nothing was read because all lines are of other harts."""
+        if self._passed_by:
+            there = ", ".join(map(str, sorted(self._passed_by)))
+            raise LogError(self.log.name, None, f"hart {self.hart} is not in this log, which has {there}")
 
     def bad_line(self, index: int, line: bytes) -> LogError | None:
         """Return the error for a malformed line; None if it is the last one and cut off, which is noted."""
@@ -231,6 +240,7 @@ def trace_of(reader: CommitReader, parameters: TandemParameters, progress: Progr
             encoder.initialize(*(FullRegister(*it) for it in logged.values))
     encoder.finish()
     if first is None or first.own is None:
+        reader.check_hart()
         raise LogError(reader.log.name, None, f"has no instruction: expected {reader.expected}")
     held = tuple(FullRegister(*it) for it in sorted(reader.initial.items()))
     GroupEncoder(parameters, begin.extend).begin(first.own, first.own_privilege, held)

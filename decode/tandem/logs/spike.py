@@ -81,6 +81,7 @@ class CommitLog(CommitReader):
             for one in traps.completed(retired, None if following is None else following.own_privilege):
                 yield writes.completed(one)
         if not has_commits:
+            self.check_hart()
             raise LogError(self.log.name, None, f"has no commit lines: expected {self.expected}")
         if traps.count:
             self.notes.append(f"{traps.note}: `spike -l` names them")

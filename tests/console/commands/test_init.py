@@ -62,6 +62,11 @@ def test_all_by_options(openocd: FakeOpenOcd, here: Path, capsys: pytest.Capture
     ]
 
 
+def test_a_target_without_components(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["init", "--openocd", "none", "--known", "neorv32", "--yes", "--output", "rvtrace.toml"]) == 0
+    assert "rvtrace.toml: tracer0 at 0xfff30000" in capsys.readouterr().err.splitlines()
+
+
 def test_to_standard_output(openocd: FakeOpenOcd, here: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert init(openocd, "--probe", PROBE, "--output", "-") == 0
     (here / "x.toml").write_bytes(capfdbinary.readouterr().out)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rvtrace_gdb.session.description import file
+from rvtrace_gdb.session.description import dtb, file
 from rvtrace_gdb.session.description.devicetree import DeviceTreeContents, trace_components
 from rvtrace_gdb.session.description.dtb import DeviceTreeError
 from rvtrace_gdb.session.description.model import (
@@ -19,7 +19,7 @@ from rvtrace_gdb.session.description.model import (
     TmcSinkDescription,
 )
 from rvtrace_gdb.session.sources.hardware import Topology
-from tests.session.description.devicetrees import NAMES, tree
+from tests.session.description.devicetrees import NAMES, compiled, tree
 
 
 def found(name: str, *changes: tuple[str, str], **buffers: tuple[int, int]) -> DeviceTreeContents:
@@ -180,7 +180,7 @@ def test_a_replicator_and_what_no_trace_of_a_hart_reaches() -> None:
     text = found("spacemit_k3", *_replicated()).description
     assert text.links[17:] == (
         TmcLinkDescription("etf0", 0xD904_3000, ("replicator0",)),
-        CoresightReplicatorDescription("replicator0", 0xD904_8000, ("etr1", "etr0")),
+        CoresightReplicatorDescription("replicator0", 0xD904_8000, ("etb0", "etr0")),
     )
     assert {sink.base: sink.mode for sink in text.tmc_sinks} == {0xD904_4000: "SG", 0xD904_9000: "SRAM"}
 
@@ -325,8 +325,22 @@ def test_what_cannot_be_told_is_one_line(name: str, old: str, new: str, line: st
 
 
 def test_two_encoders_of_one_hart_are_refused() -> None:
-    with pytest.raises(DescriptionError):
+    with pytest.raises(DeviceTreeError, match=r"per_hart.dtb: /trace@c002000: cpus: is hart 0, which /trace@c000000 traces$"):
         found("per_hart", ("cpus = <&CPU1>;", "cpus = <&CPU0>;"))
+
+
+def test_a_sink_is_called_what_its_node_is() -> None:
+    """An ETF is where the trace ends if the ETR behind it is not used."""
+    result = found("spacemit_k3", ("etr@d9044000 {", 'etr@d9044000 {\n\t\t\tstatus = "disabled";'))
+    assert result.description.tmc_sinks == (TmcSinkDescription("etf0", 0xD904_3000, "SRAM"),)
+    assert any(note.startswith("etf0: written as a TMC with memory of its own") for note in result.notes)
+
+
+def test_an_overlay_is_refused() -> None:
+    encoder = 'encoder@1000 { compatible = "riscv,trace-encoder"; reg = <0x1000 0x1000>; };'
+    overlay = dtb.read(compiled(f"/dts-v1/; /plugin/; &{{/soc}} {{ {encoder} }};"), "trace.dtbo")
+    with pytest.raises(DeviceTreeError, match=r"^trace\.dtbo: it is an overlay: apply it to the board's dev"):
+        trace_components(overlay, {})
 
 
 def test_inputs_without_numbers_are_taken_in_order() -> None:

@@ -155,6 +155,9 @@ def test_a_description_without_components_is_one_of_memory(board: Board, tmp_pat
     board.session.stop()
     with pytest.raises(DescriptionError, match='there is none of type "encoder"'):
         board.session.start(context)
+    target.write_text('[usb]\nadapter = "esp"\n')
+    with pytest.raises(DescriptionError, match=r"the firmware of Espressif.s chips sets the trace up"):
+        board.session.start(context)
 
 
 def test_from_start_to_stop(board: Board) -> None:

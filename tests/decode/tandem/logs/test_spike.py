@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from rvtrace_gdb.decode.executed.readers import LogError
 from rvtrace_gdb.decode.history.events import EventKind, Trap, TrapKind
 from tests.decode.tandem.corpus import DATA, GOLDEN, Step, golden_steps, parameters_of, program_of
-from tests.decode.tandem.logs.read_logs import read_log
+from tests.decode.tandem.logs.read_logs import read_log, written
 from tests.helpers.amounts import LONG
 
 _LINES = 700
@@ -99,3 +100,12 @@ def test_lines_behind_a_time(tmp_path: Path) -> None:
     _, plain = read_log(log, xlen, program)
     _, found = read_log(tmp_path / "timed.log", xlen, program)
     assert list(found.history.pcs()) == list(plain.history.pcs()) != []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["core   2: 3 0x0000000080000000 (0x0001)", "Trace 2: 0x7f [0/0000000080000000/0/1]\n pc  80000000"],
+)
+def test_a_hart_that_is_not_in_the_log(line: str, tmp_path: Path) -> None:
+    with pytest.raises(LogError, match=r"hart 1 is not in this log, which has 2$"):
+        read_log(written(tmp_path / "it.log", line), 64 if line.startswith("core") else 32, hart=1)
