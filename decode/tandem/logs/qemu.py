@@ -271,7 +271,7 @@ class QemuStates(CommitReader):
                 elif line.startswith(b"riscv_cpu_do_int"):
                     self._take_trap(index, line, last or before)
                 elif line.startswith(b" "):
-                    dump_is_ours = self._is_of_our_dump(line, said=dump_is_ours)
+                    dump_is_ours = self._is_of_our_dump(line, line_before=dump_is_ours)
                     if dump_is_ours and last is not None:
                         self._read_state(line, last.state)
                 elif match := _WORD.match(line):
@@ -295,8 +295,8 @@ class QemuStates(CommitReader):
             raise self.log.error(index, f"several instructions ran here, so what each wrote is unknown: {_SINGLE}")
         return _QemuBlock(self.log.line + index + 1, int(match[2], 16) & self.mask)
 
-    def _is_of_our_dump(self, line: bytes, *, said: bool) -> bool:
-        """Return whether a line with registers is of our hart. *said*: whether the line before it was.
+    def _is_of_our_dump(self, line: bytes, *, line_before: bool) -> bool:
+        """Return whether a line with registers is of our hart. *line_before*: whether the line before it was.
 
         Harts of QEMU log at the same time, so that what another one ran may come between a line and its registers; the
         registers have the number of their hart (mhartid), which need not be that of the line.
@@ -305,7 +305,7 @@ class QemuStates(CommitReader):
             return self._ours_began
         match = _HART_STATE.match(line)
         if match is None:
-            return said
+            return line_before
         number = int(match[1], 16)
         if not self._others_began:
             self._hart_id = number
