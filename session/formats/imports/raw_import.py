@@ -270,8 +270,9 @@ def _problem(captured: Captured, capture: Capture, instructions: int) -> str | N
     first = "the first " if size > _LOOKED_AT else ""
     of = f"of {first}{counted(size or len(captured.data), 'byte')} {sensible} are messages"
     ran = counted(instructions, "instruction")
-    advice = _other_content(captured.data) or "is it a trace, and was it made with these options?"
-    return f"cannot be read as {kind.name}: {of}, {ran} ran: {advice}"
+    if advice := _other_content(captured.data):
+        return f"cannot be read as {kind.name}: {of}, {ran} ran: {advice}"
+    return f"cannot be read as {kind.name}: {of}, {ran} ran: is it a trace, and was it made with these options?"
 
 
 _PACKED = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\0": "xz", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bzip2", b"PK\3\4": "zip"}
