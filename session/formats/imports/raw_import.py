@@ -270,8 +270,8 @@ def _problem(captured: Captured, capture: Capture, instructions: int) -> str | N
     first = "the first " if size > _LOOKED_AT else ""
     of = f"of {first}{counted(size or len(captured.data), 'byte')} {sensible} are messages"
     ran = counted(instructions, "instruction")
-    if advice := _other_content(captured.data):
-        return f"cannot be read as {kind.name}: {of}, {ran} ran: {advice}"
+    if other := _other_content(captured.data):
+        return f"cannot be read as {kind.name}: {of}, {ran} ran: {other}"
     return f"cannot be read as {kind.name}: {of}, {ran} ran: is it a trace, and was it made with these options?"
 
 
