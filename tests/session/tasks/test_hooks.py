@@ -11,7 +11,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.tasks import tasks_of
 from rvtrace_gdb.session.tasks.turns import TaskTurns
-from tests.helpers.amounts import long_only
+from tests.helpers.amounts import crossed, long_only
 from tests.helpers.task_systems import What, freertos, small
 from tests.session.tasks.captures import TaskCapture, captured, captured_of_two, turns_noted
 from tests.session.tasks.runs import task_run
@@ -134,14 +134,16 @@ def test_stacks_of_tasks_have_the_size_that_the_program_asks_for(
     assert {"task boss", f"task {first}"} <= stacks.keys()
 
 
-@pytest.mark.parametrize("registers", [True, False])
-@pytest.mark.parametrize(("system", "skip"), [("freertos", 80_000), ("freertos", 100_000), ("zephyr", 40_000)])
+@pytest.mark.parametrize(
+    ("begins", "registers"), crossed([("freertos", 80_000), ("freertos", 100_000), ("zephyr", 40_000)], [True, False])
+)
 def test_no_stack_is_the_whole_heap_that_tasks_share(
-    tmp_path: Path, system: str, skip: int, registers: bool, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, begins: tuple[str, int], registers: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A trace that begins in the middle: sp is in the heap, and it is not known which task runs. The stack of a task
     has the size that the program asks for.
     """
+    system, skip = begins
     run = task_run(tmp_path, system, skip=skip, instructions=20_000, registers=registers)
     assert main(["stack", str(run.capture), "--json", "--quiet"]) == 0
     [depth] = map(json.loads, capsys.readouterr().out.splitlines())

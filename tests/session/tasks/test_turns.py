@@ -7,6 +7,7 @@ from rvtrace_gdb.session.context import Context
 from rvtrace_gdb.session.session import Session
 from rvtrace_gdb.session.tasks.tasks import tasks_of
 from rvtrace_gdb.session.tasks.turns import RtosTask, TaskTurns
+from tests.helpers.amounts import crossed
 from tests.helpers.task_systems import Note
 from tests.session.tasks.runs import SYSTEMS, TaskRun, kept_run
 
@@ -28,9 +29,11 @@ def is_of(task: RtosTask, note: Note) -> bool:
     return task.address in (None, note.task) and task.name in ("", note.name) and task.id in (None, note.number)
 
 
-@pytest.mark.parametrize("system", SYSTEMS)
-@pytest.mark.parametrize(("march", "etrace"), [("rv64imac_zicsr", False), ("rv32imac_zicsr", True)])
-def test_the_turns_from_reset_are_those_of_the_kernels_own_notes(system: str, march: str, etrace: bool) -> None:
+@pytest.mark.parametrize(
+    ("system", "traced"), crossed([*SYSTEMS], [("rv64imac_zicsr", False), ("rv32imac_zicsr", True)])
+)
+def test_the_turns_from_reset_are_those_of_the_kernels_own_notes(system: str, traced: tuple[str, bool]) -> None:
+    march, etrace = traced
     run = kept_run(system, march, etrace=etrace)
     found, history = turns_of(run)
     assert (found.system, found.problems, history.gaps) == (SYSTEMS[system], [], 0)
