@@ -268,3 +268,26 @@ def test_a_log_is_about_the_program_of_its_variables(
     assert len(numbers) == len(own) and not any(starts[1] <= number < starts[2] for number in numbers)
     assert main(["log", str(processes.file), function, "results[0]"]) == 0
     assert "programs have different code there: " in capsys.readouterr().err
+
+
+def test_a_function_of_the_same_file_is_one_in_all_processes(
+    processes: Processes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As that of a kernel, or of a program that several processes execute."""
+    program, writer, times = processes.programs[EDITOR], Recorder(), 2
+    for number in range(times):
+        started(writer, program.elf, EDITOR + number)
+        writer.piece(program.data, pid=EDITOR + number, time=100 * (number + 1))
+    (tmp_path / "perf.data").write_bytes(writer.written())
+    out, words = tmp_path / "it.rvt", ["--settings", str(program.settings), "--elf", str(program.elf), "--quiet"]
+    assert main(["import", str(tmp_path / "perf.data"), *words, "-o", str(out)]) == 0
+    for words in (["calls", "--depth", "0"], ["coverage"]):
+        found = []
+        for file in (out, program.settings):
+            capsys.readouterr()
+            assert main([words[0], str(file), *words[1:], "--json", "--quiet"]) == 0
+            found.append([json.loads(line) for line in capsys.readouterr().out.splitlines()])
+        both, alone = found
+        assert [row["func"] for row in both] == [row["func"] for row in alone]
+        for key in ("own-instructions", "entered"):
+            assert [row.get(key, 0) for row in both] == [times * row.get(key, 0) for row in alone]
