@@ -59,6 +59,7 @@ class CommitLog(CommitReader):
     def __init__(self, log: Log, xlen: int, image: Image | None = None, hart: int | None = None) -> None:
         super().__init__(log, xlen, image, hart)
         self._listed: tuple[int, int] | None = None
+        self._has_listing = False  # of -l, which names traps
         self._gprs: dict[int, int] = {}
 
     @classmethod
@@ -84,7 +85,8 @@ class CommitLog(CommitReader):
             self.check_hart()
             raise LogError(self.log.name, None, f"has no commit lines: expected {self.expected}")
         if traps.count:
-            self.notes.append(f"{traps.note}: `spike -l` names them")
+            missing = ", though `spike -l` names traps: lines may be missing there"
+            self.notes.append(f"{traps.note}{missing if self._has_listing else ': `spike -l` names them'}")
 
     def retired(self) -> Iterator[Retired]:
         """Yield what the hart did, oldest first. To be called once."""
@@ -118,6 +120,7 @@ class CommitLog(CommitReader):
                         yield _CommitStep(pc, int(match[2]), word, self._writes(index, match[5]))
                 elif match := _LISTED.match(line):
                     if self.is_ours(index, int(match[1])):
+                        self._has_listing = True
                         self._listed = int(match[2], 16) & self.mask, int(match[3], 16)
                 elif match := _EXCEPTION.match(line):
                     trap = self._trap_step(match) if self.is_ours(index, int(match[1])) else None

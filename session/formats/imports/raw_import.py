@@ -238,6 +238,9 @@ def _why_frames_are_unreadable(capture: Capture, instructions: int, size: int) -
     from rvtrace_gdb.session.formats.framed_sinks import FramedSinks  # few captures have frames
 
     streams = [it for it in FramedSinks().streams(capture.captured) if it.data]
+    if not streams and _has_no_ids(capture.captured):
+        text = "no frame says which trace source sent its"
+        return f"{text} {counted(size, 'byte')} (no ATB ID): is it all of the buffer, and are these CoreSight frames?"
     if not streams:
         return f"no trace source has sent any of its {counted(size, 'byte')}: are these CoreSight frames of this form?"
     problems = {_problem(it, capture, instructions): len(it.data) for it in streams}
@@ -245,6 +248,16 @@ def _why_frames_are_unreadable(capture: Capture, instructions: int, size: int) -
         return None
     most = max(problems, key=lambda it: problems[it])
     return f"of the ATB ID with most of its bytes: {most} Are these CoreSight frames?"
+
+
+def _has_no_ids(captured: Sequence[Captured]) -> bool:
+    """Return whether all frames are of one unknown source, as in a part of a buffer whose ID came before it."""
+    from rvtrace_gdb.decode.coresight.demultiplexed import DemultiplexedTrace
+    from rvtrace_gdb.decode.coresight.frames import NoId
+
+    framed = [(it.frames, it.data) for it in captured if isinstance(it, CapturedSink) and it.frames is not None]
+    found = [DemultiplexedTrace(form, data).accounting for form, data in framed if any(data)]
+    return bool(found) and all(it.others.get(NoId.UNKNOWN) and not it.of_ids for it in found)
 
 
 def is_dense(instructions: int, size: int) -> bool:

@@ -159,6 +159,13 @@ def test_what_a_stream_lost_is_said(framed: Path, tmp_path: Path, capsys: pytest
         assert f" instructions, {end}\n" in said and (file is framed or "15 bytes of an unknown ATB ID" in said)
 
 
+def test_frames_without_an_id(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The middle of what one source sent alone, whose ID came before."""
+    (tmp_path / "middle.bin").write_bytes((bytes(range(0, 30, 2)) + b"\x55") * 8)
+    wrong = refused(capsys, "decode", tmp_path / "middle.bin", "--ntrace", "--elf", ELF, "--frames", "coresight")
+    assert "middle.bin: no frame says which trace source sent its 128 bytes (no ATB ID): is it all of" in wrong
+
+
 def test_whose_an_id_is(framed: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = ("--ntrace", "--src-bits", "3", "--elf", ELF, "--frames", "coresight", "--atb-id", "0x31=7")
     assert len(shown(capsys, "decode", framed, *made, "--hart", 7)) == reference_streams.golden("median")[0]

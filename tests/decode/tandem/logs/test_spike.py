@@ -109,3 +109,16 @@ def test_lines_behind_a_time(tmp_path: Path) -> None:
 def test_a_hart_that_is_not_in_the_log(line: str, tmp_path: Path) -> None:
     with pytest.raises(LogError, match=r"hart 1 is not in this log, which has 2$"):
         read_log(written(tmp_path / "it.log", line), 64 if line.startswith("core") else 32, hart=1)
+
+
+def test_lines_that_are_missing(tmp_path: Path) -> None:
+    """The listing of -l names traps: a step that the code cannot make is none of them."""
+    lines = [
+        f"core   0: {mark}0x00000000800000{at:02x} (0x00000013){rest}"
+        for at in (0, 4, 12, 16)
+        for mark, rest in (("", " nop"), ("3 ", ""))
+    ]
+    reader, _ = read_log(written(tmp_path / "it.log", *lines), 64)
+    assert reader.notes == ["1 trap is not in the log, though `spike -l` names traps: lines may be missing there"]
+    reader, _ = read_log(written(tmp_path / "it.log", *lines[1::2]), 64)
+    assert reader.notes == ["1 trap is not in the log: `spike -l` names them"]
