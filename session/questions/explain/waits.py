@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rvtrace_gdb.decode.history.positions import history_number
 from rvtrace_gdb.decode.program.csrs import CSRS
+from rvtrace_gdb.decode.program.instructions import IType
 from rvtrace_gdb.decode.tandem.wording import X as X_NAMES
 from rvtrace_gdb.rows.explain_rows import ExplainedFinding
 from rvtrace_gdb.session.questions.explain.code import SP, CodeRole
@@ -96,7 +97,7 @@ def _tested_once(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) ->
 
 def _alone(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> ExplainedFinding | None:
     """Return a loop that has no branch out of it, in a function that should return, while no interrupt does the work:
-    no main loop, which calls functions, nor one that reads devices.
+    no main loop, which calls functions, nor one that reads devices, nor a recursion that returns, round by round.
     """
     function, inside = evidence.function_start(loop.head), _body_functions(evidence, loop)
     symbol = evidence.image.symbol(loop.head)
@@ -109,7 +110,8 @@ def _alone(evidence: Evidence, places: ProgramPlaces, loop: EndingLoop) -> Expla
     fills = _fills_memory(evidence, stores)
     tells_host = loop.flow.stores and not reads and not fills  # that the program has ended, again and again
     others = loop.body.difference(stores if fills else ())
-    if late or not callers or tells_host or any(_accesses_device(evidence, places, pc) for pc in others):
+    returns = any(evidence.itype(pc) is IType.RETURN for pc in loop.body)
+    if late or not callers or tells_host or returns or any(_accesses_device(evidence, places, pc) for pc in others):
         return None
     return _no_way_out(places, loop, "it has no branch out of it, and no interrupt came since")
 

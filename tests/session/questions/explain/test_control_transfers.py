@@ -31,6 +31,13 @@ def test_nothing_is_said_of_what_is_not_wrong(
     assert kind_of(of_records(whole, elf, SANE_RUN, *version, calls=calls)) == "sane"
 
 
+def test_a_recursion_that_returns_is_no_loop_without_a_way_out(tmp_path: Path) -> None:
+    """Of its calls there is no record any more, of its returns there are."""
+    whole = captured(tmp_path, 9, run=SANE_RUN)
+    [elf] = tmp_path.glob("*.elf")
+    assert kind_of(of_records(whole, elf, SANE_RUN, *VERSIONS[0])) == "sane"
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize(
     ("name", "kind", "said"),
