@@ -7,6 +7,7 @@ asked of it has the whole trace decoded, once; from then on it is that history.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Self
 
 from rvtrace_gdb.decode.history.builder import SourceHistories
@@ -155,6 +156,9 @@ class IndexedHistory(History):
         trace, notes = self._trace, [it.fact for it in self._facts.problems if isinstance(it.fact, Note)]
         if trace is None or any(note.cause is _BACK for note in notes):
             return super().positions_of_times(first, last)
+        known = [it.times[self._source] for it in trace.index.places if self._source in it.times]
+        if any(earlier > later for earlier, later in pairwise(known)):  # back, where tracing began anew
+            return self._completed().positions_of_times(first, last)
         begin, end = (self._around_time(trace, time) for time in (first, last))
         if begin is None or end is None:
             return self._completed().positions_of_times(first, last)
