@@ -87,6 +87,8 @@ class LiveSink:
         if self.begins_anew:
             self.captured = replace(self.captured, frames=FrameForm.MEMORY, atb_ids=atb_ids or {})
         self._before = b""
+        self.interrupted = False
+        """A reading was interrupted, perhaps before it came to this sink."""
         self.full = False
         """It has stopped because it was full."""
         ring.start = in_force.start
@@ -120,6 +122,7 @@ class LiveSink:
 
     def take(self, drained: DrainedBuffer) -> None:
         """Take over a complete read-out."""
+        self.interrupted = False
         overwritten = drained.wrapped and not self.in_force.stop_on_wrap
         data, wrapped = self._with_earlier(drained.data, wrapped=overwritten)
         self.captured = replace(self.captured, data=data, wrapped=wrapped, missing=0)
@@ -137,7 +140,7 @@ class LiveSink:
     @property
     def has_unread(self) -> bool:
         """Whether trace is still to be read that would be lost if its ring began anew."""
-        return self.begins_anew and self.captured.missing > 0
+        return self.begins_anew and (self.interrupted or self.captured.missing > 0)
 
     def keep(self, error: DrainFailed | DrainCancelled) -> None:
         """Take over what an incomplete read-out read, unless more was read before, even if that is older."""

@@ -258,7 +258,7 @@ class LiveTrace(TraceSource):
         if self._going is None or not self.tracing:
             self.tracing = False
             self._disarm()
-        elif isinstance(self._going, ComponentError | Cancelled):  # the others can be reached
+        elif isinstance(self._going, ComponentError | Cancelled) and not self.waits:  # the others can be reached
             self._resume_trace()
 
     def _give_back(self, progress: Progress = silent) -> None:
@@ -299,6 +299,8 @@ class LiveTrace(TraceSource):
             self.tracing = self.tracing and not lost
             failures = lost or self._drain(progress) or refused
         except Cancelled:
+            for sink in self.components.sinks:
+                sink.interrupted = True
             raise
         except RvtraceError as error:
             self.failure = error

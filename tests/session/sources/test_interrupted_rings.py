@@ -38,6 +38,17 @@ def cancel(board: Chip, session: Session, context: Context) -> None:
         session.decoded(context, interrupt)
 
 
+def cancel_early(board: Chip, session: Session, context: Context) -> None:
+    """While a TMC is flushed, before anything is read; then also the end of the trace, which is asked for."""
+
+    def interrupt(label: str, done: int, total: int | None = None) -> None:
+        raise Cancelled
+
+    for command in (lambda: session.decoded(context, interrupt), lambda: session.stop(interrupt)):
+        with pytest.raises(Cancelled):
+            command()
+
+
 def pull(board: Chip, session: Session, context: Context) -> None:
     def out(address: int) -> None:
         board.look(address)
@@ -64,7 +75,7 @@ def stored(folder: Path, elf: Path, interrupt: Interrupt) -> bytes:
     return session.capture().sinks[0].data
 
 
-@pytest.mark.parametrize("interrupt", [cancel, pull])
+@pytest.mark.parametrize("interrupt", [cancel, cancel_early, pull])
 def test_what_was_not_read_is_read_later(tmp_path: Path, elf: Path, interrupt: Interrupt) -> None:
     whole = stored(tmp_path / "whole", elf, nothing)
     assert len(whole) > 0x400
