@@ -4,6 +4,7 @@ import struct
 import tracemalloc
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
@@ -49,6 +50,7 @@ def program() -> Image:
     return image
 
 
+@cache  # an encoder remembers blocks: new ones each time would be what grows
 def rounds(image: Image) -> list[Block | IngressTrap]:
     """Some rounds of the outer loop, with 1 to 9 rounds of the inner one each."""
     words = [(0, 1, *(2, 3, 4, 5) * times, 6, 7) for times in (1, 5, 2, 7, 3, 9, 4, 4, 8, 6)]
