@@ -26,12 +26,13 @@ _TEXT_SIZE, _MODULE_SIZE = 16 << 20, 64 << 10
 IMAGE_AT, _TEXT_AT = 0xFFFFFFFF80000000, 0xFFFFFFFF80002000
 _SAVED = (
     "0xffffffff81a00000-0xffffffff81e80000", "0xff60000000080000-0xff60000000200000",
-    "0xff60000000e00000-0xff60000001200000", "0xff60000002000000-0xff60000005000000",
+    "0xff60000000e00000-0xff60000001200000", "0xff60000002000000-0xff60000005400000",
 )  # fmt: skip
 """Memory that rvtrace saves where the trace ends: the variables of the kernel, and what it allocates, in the map of all
 RAM (in Sv57: Documentation/arch/riscv/vm-layout.rst): between the firmware and its image, where its code for the start
 has been, and behind it. Tasks are in any of them. More than 64 MiB rvtrace does not save.
 """
+_RAM = "84M"  # with 80 OpenSBI 1.0 does not come to Linux on two harts
 _COMPILER = "riscv64-unknown-elf-gcc -O1 -g -nostdlib -static -march=rv64gc -mabi=lp64d -mcmodel=medany"
 _LINKED = "-Wl,-z,max-page-size=4096 -Wl,--build-id=none"
 _KERNEL_OPTIONS = "console=ttyS0 quiet cryptomgr.notests"
@@ -46,6 +47,7 @@ start -context -format {format}
 run
 gdb tbreak *$stvec
 run
+gdb set scheduler-locking step
 gdb stepi 100
 gdb set trace save-memory {memory}
 stop
@@ -82,7 +84,6 @@ class Booted(NamedTuple):
 
 
 def boot(folder: Path, format: str, harts: int = 1) -> Booted:
-    """Boot it. With more harts, OpenSBI 1.0 does not come to Linux in 80 MiB."""
     programs = _programs(folder)
     kernel = next(LINUX.glob("boot/vmlinux-*"))
     plugin, log, disk, capture = (folder / name for name in ("executed.so", "executed", "disk", "linux.rvt"))
@@ -92,7 +93,7 @@ def boot(folder: Path, format: str, harts: int = 1) -> Booted:
         os.truncate(file.fileno(), _DISK)
     begin, end = (_address(programs["init"], name) for name in ("traced_begins", "traced_ends"))
     qemu = (
-        f"{QEMU10} -M virt -smp {harts} -accel tcg -cpu rv64,sstc=off -m {80 if harts == 1 else 128}M"
+        f"{QEMU10} -M virt -smp {harts} -accel tcg -cpu rv64,sstc=off -m {_RAM}"
         f" -bios {FIRMWARE} -display none -serial file:{folder}/console -kernel {kernel}"
         f" -initrd {_initramfs(folder, programs)} -append '{_KERNEL_OPTIONS}'"
         f" -drive if=none,file={disk},format=raw,id=disk -device virtio-blk-pci,drive=disk"
