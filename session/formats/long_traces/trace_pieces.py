@@ -242,9 +242,8 @@ class _SourcePieces:
         return self.first(source), self.stop(source), self._histories[source], self.before(source)
 
     def before(self, source: int) -> int:
-        """Return the instruction before the piece."""
-        first, known = self.first(source), {} if self._place is None else self._place.befores
-        return NOTHING if not first or source not in known else known[source]
+        """Return the instruction before the piece: also before a gap that was open where the piece begins."""
+        return NOTHING if self._place is None else self._place.befores.get(source, NOTHING)
 
     def befores(self) -> dict[int, int]:
         """Return, by source, the instruction before what comes behind the piece."""

@@ -141,7 +141,7 @@ def test_tasks_that_a_timer_switches(options: tuple[str, ...], tmp_path: FilePat
     window, first = from_end(ported, told, machine, 0, 4_000)
     assert not window.contradicted
     back.window(window, first, 41)
-    assert back.known > 0.1 * back.asked  # where tasks are switched by mret, all registers come from memory
+    assert back.known > 0.05 * back.asked  # where tasks are switched by mret, all registers come from memory
 
 
 STACK, TOP = 1 << 14, 0x8008_0000

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rvtrace_gdb.decode import coverage
@@ -16,6 +16,7 @@ from rvtrace_gdb.decode.coverage import ExecutionCounts
 from rvtrace_gdb.decode.etrace.encapsulation import Encapsulation
 from rvtrace_gdb.decode.history.checkpoints import Checkpoint, NoCheckpoint
 from rvtrace_gdb.decode.history.history import History
+from rvtrace_gdb.decode.ntrace.options import InstSyncMode
 from rvtrace_gdb.decode.program.context_images import ContextImages
 from rvtrace_gdb.decode.program.image import Image
 from rvtrace_gdb.reports.coverage.counting import stretches
@@ -172,6 +173,7 @@ def test_ntrace(seed: int, fields: dict[str, Any], period: int, places: int, wra
 
 @examples
 @given(seeds, any_fields, st.sampled_from([0, 0, 5]))
+@example(seed=0, fields={"sync_mode": InstSyncMode.OFF}, places=0)  # a gap that is open through whole pieces
 def test_ntrace_of_several_harts(seed: int, fields: dict[str, Any], places: int) -> None:
     rng = random.Random(seed)
     cases, stream = interleaved(seed, fields, 3, rng)
