@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from rvtrace_gdb.reports.profile.model import CodePlace, Profile
-from rvtrace_gdb.reports.profile.ticks import FRACTION
+from rvtrace_gdb.reports.profile.ticks import FRACTION, most_ticks, whole_ticks
 
-_ROUNDED = 16  # of a sum of shares, so much less than 2**-16 of it is what was rounded
+_ROUNDED = 1 << FRACTION - 20
+"""The share of each instruction is rounded to 2**-40 ticks: what a million of them add up to at most."""
 
 
 class CodeTicks(NamedTuple):
@@ -34,6 +35,6 @@ def code_ticks(profile: Profile, pieces: Mapping[CodePlace, int]) -> dict[int, C
 
 def _ticks(share: int, certain: int) -> CodeTicks:
     rest = share - (certain << FRACTION)
-    if rest <= share >> _ROUNDED:
+    if rest <= _ROUNDED:
         return CodeTicks(certain, 0)
-    return CodeTicks(share + (1 << FRACTION - 1) >> FRACTION, -(-rest >> FRACTION))
+    return CodeTicks(whole_ticks(share), most_ticks(rest))

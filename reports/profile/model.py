@@ -249,7 +249,7 @@ class Profile:
     code      what is known of each instruction that ran
     ran       how often each ran
     steps     how often the program went from one instruction to another; what traps did to that is not in it
-    ticks     the shares of each instruction of the time, in ticks of 2**32 parts; estimates, as a whole
+    ticks     the shares of each instruction of the time, in ticks of 2**128 parts; estimates, as a whole
     spans     the ticks that passed while only code from a place to an address ran
     tree      the calls, callers before what they called
     traps, gaps  by their causes
