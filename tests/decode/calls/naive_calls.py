@@ -98,8 +98,8 @@ class NaiveCalls:
             yield [] if pc == GAP else self.under_way(pc, self.stack, self.level)
 
     def under_way(self, pc: int, stack: list[Frame], level: int) -> list[Waiting]:
-        """With the instruction at *pc* running next."""
-        calls = [frame for frame in stack if frame.what != "tail"]
+        """With the instruction at *pc* running next. Below a doubt, which is no call, nothing is known."""
+        calls = [frame for frame in stack if frame.what not in ("tail", "doubt")]
         level = (stack[0].level if stack else level) + len(calls)
         found = [Waiting(pc, self.function(pc), level, None)]
         for frame in reversed(calls):

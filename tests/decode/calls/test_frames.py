@@ -11,6 +11,7 @@ from rvtrace_gdb.decode.calls.frames import CallFrame, CallFrames
 from rvtrace_gdb.decode.calls.stacks.frame import UNKNOWN, StackOperationKind
 from tests.decode.calls.call_histories import history_of
 from tests.decode.calls.naive_calls import GAP, NaiveCalls, Waiting
+from tests.decode.calls.stacks.test_tasks import CODE
 from tests.decode.calls.test_call_history_properties import Case
 from tests.helpers.amounts import LONG, each_seed, thorough
 
@@ -87,3 +88,18 @@ def test_at_the_end_with_what_runs_next(seed: int) -> None:
         assert told(list(frames.frames(end - 1))) == before
         unknown = told(list(frames.frames(end)))
         assert unknown[0].pc == UNKNOWN and unknown[1:] == before[1:]
+
+
+def test_in_doubt_which_task_goes_on() -> None:
+    """Two tasks block in `receive`, and one goes on there: the doubt about its caller is no level of its own."""
+    block = "receive.1 swap.2"
+    pcs = CODE.pcs(f"main.1 {block} one.1 {block} two.1 {block} receive.2 receive.3")
+    in_doubt = [[Waiting(CODE.at(place), CODE.at("receive.0"), 0, None)] for place in ("receive.2", "receive.3")]
+    assert list(NaiveCalls(CODE.image, list(CODE.starts.values())).frames(pcs))[-2:] == in_doubt
+    for end in (len(pcs) - 2, len(pcs) - 1):
+        history = history_of(pcs[:end])
+        frames = CallFrames(history, CallHistory(history, CODE.image))
+        assert told(list(frames.frames(end, pc=pcs[end]))) == in_doubt[end - len(pcs)]
+    history = history_of(pcs)
+    frames = CallFrames(history, CallHistory(history, CODE.image))
+    assert [told(list(frames.frames(position))) for position in range(len(pcs) - 2, len(pcs))] == in_doubt
